@@ -130,7 +130,7 @@ TEST_F(Profile, FindsTheParametersOfSimulatedTasks) {
   ASSERT_TRUE(catalogue) << catalogue.error().message;
   EXPECT_EQ((*catalogue->Find("large"))->memory_mib, std::vector<std::int64_t>{9000});
   EXPECT_THAT(ReadText(Results() + "/profile.html"),
-              AllOf(HasSubstr("Slowdown of the first workload beside the second, mps"),
+              AllOf(HasSubstr("Slowdown of the first workload alongside the second, mps"),
                     HasSubstr("sensitive / small")));
   EXPECT_THAT(ReadText(Results() + "/slowdowns.csv"), HasSubstr("small + large,large,"));
   ExpectNothingLeft();

@@ -25,7 +25,7 @@ inline constexpr std::pair<Placing, std::string_view> kPlacingWords[] = {
 enum class Gres {
   kCarma,  // a server's total GPU memory, in GiB; CARMA chooses the GPU
   kGpu,    // whole GPUs, one task each
-  kShard,  // each GPU's memory, in GiB; a task gets the first GPU with enough left
+  kShard,  // each GPU's memory, in GiB; a task gets the first GPU with enough memory left
 };
 inline constexpr std::pair<Gres, std::string_view> kGresWords[] = {
     {Gres::kCarma, "carma"},

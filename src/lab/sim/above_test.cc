@@ -91,7 +91,7 @@ TEST(AboveSlurm, ShardsUseTheFirstGpuAndWholeGpusServeOneTask) {
 }
 
 TEST(AboveSlurm, ATaskThatFitsTheCountButNoGpuMovesToAnotherServer) {
-  // The node's 79 GiB would hold three of these tasks, but no GPU holds two.
+  // Three of these tasks would fit into the node's 79 GiB, but no GPU has room for two.
   const trace::Workload large = WorkloadOf("large", 1, 2'000, 26'000);
   const std::vector<Arrival> arrivals(3, {Duration{0}, &large});
   RunOptions options = Placed(Placing::kSlurm);
@@ -123,8 +123,8 @@ TEST(AboveSlurm, ARequeuedTaskIsConsideredAgainLater) {
                                       {Duration{0}, &large}, {Duration{400'000}, &tiny}};
   const RunResult run = PlayAbove("2 * 2xA100-40GB", arrivals, Placed(Placing::kSlurm));
   // No server has enough memory left for the large task until the brief tasks end (114 s). Slurm
-  // sends the task to one server, where it waits in vain and is sent back, even though the other
-  // server has long been empty.
+  // sends the task to one server, where it waits until it is sent back, even though the other
+  // server has been empty for a long time.
   EXPECT_EQ(run.totals.requeues, 1);
   EXPECT_EQ(StartsOf(run)[6], 114 + 600 + 121);
 }
@@ -159,7 +159,7 @@ TEST(AboveSlurm, BackfillPassesTheHeadWithoutDelayingIt) {
   const std::vector<Arrival> arrivals{
       {Duration{0}, &one}, {Duration{0}, &two}, {Duration{0}, &endless}, {Duration{0}, &brief}};
   RunOptions options = Placed(Placing::kSlurm, Gres::kGpu);
-  // The queue notices slightly later that a GPU is free.
+  // The queue notices a free GPU with a short delay.
   const std::vector<double> in_order = StartsOf(PlayAbove("2xA100-40GB", arrivals, options));
   EXPECT_NEAR(in_order[1], 1'014, 1);
   EXPECT_NEAR(in_order[2], 1'014 + 514, 2);

@@ -17,8 +17,8 @@
 
 namespace carma::sim {
 
-// Key of a group: workload, GPU type, user if relevant, predicted memory, activity, sensitivity,
-// pressure, grain and run time.
+// The key of a group: its workload, GPU type, user (if relevant), predicted memory, activity,
+// sensitivity, pressure, grain and run time.
 using AlikeKey =
     std::tuple<const trace::Workload*, std::string, std::string, std::string, std::uint32_t,
                std::int64_t, double, double, double, double, std::int64_t>;

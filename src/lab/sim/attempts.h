@@ -23,7 +23,7 @@ class Attempts {
   struct Step {
     std::optional<core::ExitKind> exit;  // set if the task's process exits
     bool memory = false;                 // its memory may have changed
-    bool slot_over = false;  // the time slice is over, and the task would not lose all its work
+    bool slot_over = false;  // the time slice is over, and a stop would not lose all the work
   };
 
   // `from`: time of the first submission. All arguments must outlive this object.
@@ -39,7 +39,7 @@ class Attempts {
   void Stop(JobIndex index);
   // Call this when the task's process has exited.
   void End(JobIndex index);
-  // Progress printed by a server's tasks; empty if none prints any.
+  // The progress that a server's tasks have printed; empty if none of them prints progress.
   std::optional<core::ProgressSeen> ProgressOn(std::uint32_t server) const;
 
   Machines& machines() { return machines_; }
@@ -55,7 +55,7 @@ class Attempts {
   void OutOfMemory(JobIndex index);
   void WriteCheckpoint(JobIndex index);
   void Schedule(JobIndex index);
-  // Remaining time, as the task prints it.
+  // The remaining time that the task prints.
   std::optional<base::Duration> LeftOf(const Job& job) const;
 
   const RunOptions& options_;

@@ -1,4 +1,4 @@
-// Parses descriptions of servers, by name or by shape.
+// Parses server descriptions, which are names or shapes.
 #include <fmt/format.h>
 
 #include <array>

@@ -37,12 +37,12 @@ struct GpuType {
   double relative_speed = 1;  // training speed relative to an A100-40GB
 };
 
-// Parses the built-in table. Errors: kInvalid with the line number.
+// Parses the built-in table. Returns kInvalid with the line number if a line is malformed.
 Result<std::vector<GpuType>> ParseGpuTypes(std::string_view csv);
 const std::vector<GpuType>& GpuTypes();
 
 // Parses a shape: "4xA100-40GB", "2xA100-40GB,1xH100-80GB" or "A100-40GB". Returns one entry per
-// GPU, in order. Case is ignored. Errors: kInvalid for an unknown type (the message lists the known
+// GPU, in order. Case is ignored. Returns kInvalid for an unknown type (the message lists the known
 // types), no GPUs, more than kMaxServerGpus, or a MIG partition.
 Result<std::vector<GpuType>> ParseShape(std::string_view shape);
 
@@ -53,8 +53,8 @@ struct ShapedGpu {
   std::optional<std::vector<MigSlices>> mig;
 };
 // Parses a shape with MIG partitions, which apply to each GPU of a group:
-// "2xA100-40GB,A100-80GB:mig=3g.40gb+2g.20gb+1g.10gb", "H100-80GB:mig=". Errors: those of
-// ParseShape; kInvalid for a type without MIG, a profile that the type does not have, or more
+// "2xA100-40GB,A100-80GB:mig=3g.40gb+2g.20gb+1g.10gb", "H100-80GB:mig=". Returns the errors of
+// ParseShape, and kInvalid for a type without MIG, a profile that the type does not have, or more
 // slices than the GPU has.
 Result<std::vector<ShapedGpu>> ParseDividedShape(std::string_view shape);
 // NVIDIA's name for an instance with these slices on this type, such as "3g.20gb".

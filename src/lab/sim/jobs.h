@@ -32,7 +32,7 @@ enum class Phase : std::uint8_t {
   kComputing,
   kCrashing,  // the task ran out of memory, and its process is about to exit
   kStopping,  // the core has asked to stop the process
-  kAway,      // sent back by the server, not placed again yet
+  kAway,      // sent back by the server and not placed again yet
 };
 
 // The task's state in the cluster's queue; used with Placing::kSlurm and kAsked.

@@ -46,7 +46,7 @@ TEST(Jobs, ATaskOnSeveralServersRequestsItsPartFromEach) {
   const RunOptions options;
   EXPECT_EQ(RequestOf(options, layout, job).gpus, 10);
   EXPECT_EQ(RequestOf(options, layout, job, 2).gpus, 4);
-  EXPECT_EQ(RequestOf(options, layout, job, 1).gpus, 2) << "the last one gives the rest";
+  EXPECT_EQ(RequestOf(options, layout, job, 1).gpus, 2) << "the last server provides the rest";
   EXPECT_TRUE(RequestOf(options, layout, job, 1).exclusive);
 }
 

@@ -1,5 +1,5 @@
-// The simulated GPUs' memory, speed, activity and power, and their servers' cores, while tasks use
-// them. Private to sim.
+// Tracks the simulated GPUs' memory, speed, activity and power, and their servers' cores, while
+// tasks use them. Private to sim.
 #pragma once
 
 #include <cstdint>

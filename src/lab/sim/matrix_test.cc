@@ -64,7 +64,7 @@ TEST_F(MatrixTest, RunsOfAPolicyThatCarriesItsHistoryFollowEachOther) {
   ASSERT_TRUE(fresh && carried);
   EXPECT_EQ(told, 6u);
   EXPECT_EQ(carried->front(), fresh->front());
-  EXPECT_EQ(carried->back()[0], fresh->back()[0]) << "its first run is a first day";
+  EXPECT_EQ(carried->back()[0], fresh->back()[0]) << "the first run starts without history";
   EXPECT_GE(fresh->back()[2].oom_crashes, 1);
   EXPECT_EQ(carried->back()[1].oom_crashes, 0);
   EXPECT_EQ(carried->back()[2].oom_crashes, 0);

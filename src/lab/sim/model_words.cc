@@ -103,7 +103,7 @@ bool SetWhole(int& target, std::string_view value, int low, int high) {
 }
 
 bool Set(base::Duration& target, std::string_view value) {
-  // A unit is required: a bare number would mean minutes, but times are shown in seconds.
+  // A unit is required because a bare number would mean minutes, but times are shown in seconds.
   const bool has_unit = !value.empty() && std::string_view("smhd").contains(value.back());
   const Result<base::Duration> span = base::ParseSpan(has_unit ? value : "");
   if (span) target = *span;

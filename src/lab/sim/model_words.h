@@ -9,7 +9,7 @@
 
 namespace carma::sim {
 
-// Parse a value into `target`. They return false if the value is invalid or outside low..high.
+// These parse a value into `target` and return false if it is invalid or outside low..high.
 bool SetNumber(double& target, std::string_view value, double low, double high);
 bool SetWhole(int& target, std::string_view value, int low, int high);
 bool Set(base::Duration& target, std::string_view value);
@@ -17,14 +17,14 @@ bool Set(bool& target, std::string_view value);  // "true" or "false"
 
 struct ModelWord {
   std::string_view name;     // "memory_ramp"
-  std::string_view type;     // what is expected: "time span"
+  std::string_view type;     // the expected form, such as "time span"
   std::string_view meaning;  // includes the default
   // Returns false if the value does not match `type`. Simulate checks combinations of options.
   bool (*set)(RunOptions& options, std::string_view value);
 };
 std::span<const ModelWord> ModelWords();
 
-// Errors: kInvalid "memory_ramp: expected time span, not 'x'", "unknown model option: …".
+// Returns kInvalid "unknown model option: …" or "memory_ramp: expected time span, not 'x'".
 Result<Unit> SetModelWord(RunOptions& options, std::string_view name, std::string_view value);
 
 }  // namespace carma::sim

@@ -1,5 +1,4 @@
-// The samples of the daemons' monitors, taken only when they can affect a scheduler. Private to
-// sim.
+// Takes the daemons' samples, but only those that can affect a scheduler. Private to sim.
 #pragma once
 
 #include <cstdint>

@@ -72,7 +72,7 @@ class NodeCounts {
   bool Fits(const Node& node, const CountAsked& asked) const;
   // The request must fit.
   std::vector<Part> PartsFor(const Node& node, const CountAsked& asked) const;
-  // The node after all tasks that end by `at` have left.
+  // The node as it is once all tasks that end by `at` have left.
   static Node At(const Node& node, base::Time at);
 
   Gres gres_;

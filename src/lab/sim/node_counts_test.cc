@@ -33,14 +33,14 @@ TEST(NodeCounts, ComparesRequestsWithFreeUnits) {
     bool fits;
   };
   const Case cases[] = {
-      {"39 of 79 GiB are left of the node", Gres::kCarma, Asked(39), true},
+      {"39 of the node's 79 GiB are left", Gres::kCarma, Asked(39), true},
       {"a request beyond a GPU's 39 GiB counts as 39", Gres::kCarma, Asked(48), true},
-      {"two GPUs count twice", Gres::kCarma, Asked(20, 2), false},
+      {"a request for two GPUs counts twice", Gres::kCarma, Asked(20, 2), false},
       {"two GPUs fit if the sum does, although no GPU is empty", Gres::kCarma, Asked(19, 2), true},
-      {"without stated memory a task gets all of its GPU", Gres::kCarma, {}, true},
+      {"a task without a memory request gets all of its GPU's memory", Gres::kCarma, {}, true},
       {"both GPUs are taken", Gres::kGpu, Asked(1), false},
-      {"15 are left of one GPU, 23 of the other", Gres::kShard, Asked(23), true},
-      {"no GPU has 24 left", Gres::kShard, Asked(24), false},
+      {"15 GiB are left on one GPU, 23 GiB on the other", Gres::kShard, Asked(23), true},
+      {"no GPU has 24 GiB left", Gres::kShard, Asked(24), false},
       {"a task on several GPUs requests whole ones", Gres::kShard, Asked(1, 2), false},
       {"the node is not empty", Gres::kCarma, {.gpus = 2, .whole = true}, false},
   };

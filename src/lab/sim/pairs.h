@@ -19,10 +19,9 @@ inline constexpr std::size_t kMaxPairs = 100'000;
 // One task of a pair.
 struct PairedTask {
   double speed = 1;  // relative to running alone
-  // SM activity when running alone, 0..1, or nvidia-smi's utilisation, an upper bound on the SM
-  // activity.
+  // SM activity when running alone, 0..1, or nvidia-smi's utilisation, an upper bound on it.
   double utilization = 0;
-  double memory = 0;  // running alone: share of time in which memory was read or written, 0..1
+  double memory = 0;  // share of time with memory reads or writes when running alone, 0..1
 };
 using MeasuredPair = std::array<PairedTask, 2>;
 
@@ -33,7 +32,7 @@ struct MeasuredPairs {
 // CSV with speed1, speed2 (relative to running alone), u1, u2 (GPU utilisation or SM activity when
 // running alone, percent), m1 and m2 (memory utilisation when running alone, percent), and method
 // ("streams" or "mps"; default: streams). Other columns are ignored. There must be at least one
-// pair. Errors: kInvalid "path: line 7: …".
+// pair. Returns kInvalid "path:7: …" for an invalid row.
 Result<MeasuredPairs> ParsePairs(std::string_view csv, std::string_view path);
 
 // How well a formula predicts the speeds; each task of a pair counts separately.
@@ -46,10 +45,10 @@ struct PairAgreement {
 };
 
 // Compares the pairs with these formulas, in this order: no interference; the simulator's model of
-// the method (streams, or MPS for tasks whose activity is all that is known) with its own factor
+// the method (streams, or MPS for tasks of which only the activity is known) with its own factor
 // and with the best factor for these pairs (least squares); 1 / (1 + k u m) with the best k, where
 // u is the task's own utilisation and m is its neighbour's memory utilisation; and, for streams
-// only, a fit to nvidia-smi's utilisation, which is not SM activity. The simulator's model takes
+// only, a fit to nvidia-smi's utilisation, which is not SM activity. The simulator's model treats
 // the utilisation as SM activity, which may overstate a task's work. pairs: not empty.
 std::vector<PairAgreement> ComparePairs(core::SharingMethod method,
                                         const std::vector<MeasuredPair>& pairs);

@@ -101,7 +101,7 @@ TEST(ComparePairs, FindsTheFactorThatMadeThem) {
         const double delivered = own.utilization * alone(other) + other.utilization * alone(own);
         return alone(other) * std::min(1.0, 1.05 / delivered);
       }));
-  EXPECT_NEAR(by_mps[1].r2, 1, 1e-12) << "the core's own guess, with the saturation";
+  EXPECT_NEAR(by_mps[1].r2, 1, 1e-12) << "the core's own guess, including saturation";
   EXPECT_NEAR(*by_mps[2].factor, 0.8, 1e-3);
 }
 

@@ -95,8 +95,8 @@ const estimate::Appraisal& Predictions::Appraised(const trace::Workload& workloa
 std::optional<core::Estimate> Predictions::Unchanged(const Job& job) {
   if (appraiser_) return Appraised(job.workload(), job.uid).estimate;
   const trace::MemoryEstimate told = trace::Estimate(job.workload(), options_.estimates.source);
-  // The original system has no exclusive tasks: a task without an estimate requests a GPU's whole
-  // memory.
+  // The original system has no exclusive tasks, so a task without an estimate requests a GPU's
+  // whole memory.
   const bool asks_for_all = told.whole_gpu && options_.policy.pacing != core::Pacing::kImmediate;
   const std::optional<std::int64_t> mib = asks_for_all ? layout_.largest_mib() : told.mib;
   if (!mib) return std::nullopt;

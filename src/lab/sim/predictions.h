@@ -25,7 +25,7 @@
 
 namespace carma::sim {
 
-// The estimators, and how they learn from finished attempts, are carmad's own
+// Uses carmad's own estimators, which learn from finished attempts as in carmad
 // (estimate/appraiser.h, estimate/lesson.h). A user's tasks of one workload count as the same
 // program. A different workload or a different user counts as a different program (user 0:
 // unknown). All servers share what they have learned. Random errors are drawn per task, so an

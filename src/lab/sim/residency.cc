@@ -23,7 +23,7 @@ struct Stay {
   Load load;
 };
 
-// A time span with a constant pace: a GPU's pace changes only when a task arrives or leaves.
+// A time span with a constant pace. A GPU's pace changes only when a task arrives or leaves.
 struct Stretch {
   double from_s = 0;
   double to_s = 0;

@@ -31,7 +31,7 @@ struct MeasuredTask {
 };
 
 // CSV with task_no, workload_id, gpu, start_s, end_s and slowdown. Further rows of the same task
-// describe its other GPUs. Errors: kInvalid "path: line 7: …".
+// describe its other GPUs. Returns kInvalid "path:7: …" for an invalid row.
 Result<std::vector<MeasuredTask>> ParseMeasuredTasks(std::string_view csv, std::string_view path);
 
 // Returns the load that a task puts on one of its GPUs; `part` is that GPU's index within the task.
@@ -56,8 +56,8 @@ struct Residency {
 };
 
 // least_s: shorter tasks do not count in the agreement, because their measured slowdown is
-// unreliable; they still slow down other tasks. Errors: kInvalid if the catalogue lacks the
-// workload, cannot replay it, or lists it with a different number of GPUs.
+// unreliable; they still slow down other tasks. Returns kInvalid if the catalogue lacks a workload,
+// cannot replay it, or lists it with a different number of GPUs.
 Result<Residency> ReplayResidency(const std::vector<MeasuredTask>& tasks,
                                   const trace::Catalogue& catalogue, const Interference& model,
                                   const LoadOfPart& load, double least_s = 0);

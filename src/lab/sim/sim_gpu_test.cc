@@ -22,7 +22,7 @@ TEST(SimGpu, MeanActivityIsExact) {
   EXPECT_DOUBLE_EQ(gpu.MeanActivity(FromMs(0), FromMs(8'000)), (4 * 0.5 + 2 * 1.0) / 8);
   EXPECT_DOUBLE_EQ(gpu.MeanActivity(FromMs(3'000), FromMs(5'000)), 0.5);
   EXPECT_DOUBLE_EQ(gpu.MeanActivity(FromMs(7'000), FromMs(7'000)), 1.0);
-  // Values older than any window are dropped. The other values stay.
+  // Values older than any window are dropped. The others are kept.
   for (int i = 1; i <= 100; ++i) gpu.SetActivity(FromMs(6'000 + i * 1'000), 1.0 / i, keep);
   EXPECT_NEAR(gpu.MeanActivity(FromMs(105'000), FromMs(106'000)), 1.0 / 99, 1e-12);
 }

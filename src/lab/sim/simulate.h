@@ -43,9 +43,9 @@ struct Cluster {
 
 inline constexpr std::size_t kMaxServers = 4096;
 
-// "dgx-station-a100" (or another name of ServerNames()), a shape ("4xA100-40GB,2xH100-80GB"), or
-// several servers: "125 * dgx-a100", "2 * 4xV100-16GB + dgx-h100".
-// Errors: kInvalid: an unknown name or type, no GPU, more than kMaxServers servers.
+// Parses a name of ServerNames() such as "dgx-station-a100", a shape ("4xA100-40GB,2xH100-80GB"),
+// or several servers ("125 * dgx-a100", "2 * 4xV100-16GB + dgx-h100"). Returns kInvalid for an
+// unknown name or type, no GPUs, or more than kMaxServers servers.
 Result<Cluster> ParseCluster(std::string_view text);
 // Names of known servers with their shapes, for help texts.
 struct ServerName {
@@ -68,8 +68,7 @@ struct Arrival {
   std::string qos = {};             // one of PolicyConfig::classes; empty: the default class
   std::string account = {};         // an account that the user may name, or empty
 };
-// Errors: kInvalid "path: line 7: …" for a workload that the catalogue does not have or cannot
-// replay.
+// Returns kInvalid "path:7: …" for a workload that the catalogue does not have or cannot replay.
 Result<std::vector<Arrival>> Arrivals(const trace::TaskTrace& trace,
                                       const trace::Catalogue& catalogue, std::string_view path);
 
@@ -78,7 +77,7 @@ Result<std::vector<Arrival>> Arrivals(const trace::TaskTrace& trace,
 // The model summaries that users would submit, by workload.
 using Summaries = std::map<std::string, estimate::Summary>;
 
-// How tasks' peaks are estimated: by an estimator of `carma estimate` as in carmad, or by figures
+// How tasks' peaks are estimated: by an estimator of `carma estimate`, as in carmad, or by figures
 // given in advance.
 struct EstimateOptions {
   std::string_view source = "none";  // for trace::ParseEstimateSource; only used without a method
@@ -137,7 +136,7 @@ struct MonitorOptions {
   base::Duration delay{0};  // time from the reading to its arrival at the core
 };
 
-// A task's start, and the start that the core had expected.
+// A task's actual start and the start that the core had expected.
 struct ToldStart {
   base::Time submitted{};
   base::Time started{};
@@ -198,7 +197,7 @@ struct RunOptions {
 };
 // The settings of a published version of the original system: core::AsPublished, its monitor's
 // window (92 s, not overlapping; v2: 30 s, rolling), unlimited retries, and a whole GPU for a task
-// without an estimate. Errors: those of core::AsPublished.
+// without an estimate. Returns the errors of core::AsPublished.
 Result<RunOptions> AsPublished(std::string_view era, RunOptions base);
 
 // ---- the results ----
@@ -209,7 +208,7 @@ struct Totals {
   std::int64_t tasks = 0;
   std::int64_t succeeded = 0;
   std::int64_t rejected = 0;  // tasks that could never fit
-  std::int64_t failed = 0;    // tasks that ended without success for another reason
+  std::int64_t failed = 0;    // tasks that failed for another reason
   std::int64_t attempts = 0;
   std::int64_t oom_crashes = 0;
   std::int64_t requeues = 0;  // number of times that tasks were sent back to the common queue
@@ -232,7 +231,7 @@ struct Totals {
 
 struct RunResult {
   Totals totals;
-  std::optional<report::RunRecord> record;  // the caller sets label and provenance
+  std::optional<report::RunRecord> record;  // the caller sets the label and provenance
   // All observations that the servers have at the end, including those from earlier runs; empty
   // unless a method learns.
   std::vector<task::Observation> taught;
@@ -240,8 +239,8 @@ struct RunResult {
 
 // A pure function: identical arguments give byte-identical results on any machine and thread. At
 // the end the accounts must balance: every task has ended exactly once, no claim is left, and the
-// total energy equals that of the GPUs. If they do not, the simulator itself is wrong, and it
-// aborts. Errors: kInvalid if
+// total energy equals that of the GPUs. If they do not, the simulator has a bug and aborts. Returns
+// kInvalid if
 // - options are out of range (the parsers of the options check number ranges),
 // - a task needs more GPUs than any server has ("line 7 (bert-8gpu): needs 8 GPUs, but the largest
 //   server has 4") or, if whole servers can be combined (not with Placing::kQueue), more than all

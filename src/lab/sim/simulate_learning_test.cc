@@ -46,7 +46,7 @@ TEST(SimulateLearning, LearnsALowerBoundFromRunningOutOfMemory) {
   options.memory.ramp = Duration{400'000};
   const RunResult run = Play(MakeWorld("A100-40GB"), arrivals, options);
   EXPECT_GE(run.totals.oom_crashes, 1);
-  EXPECT_TRUE(run.taught[0].ran_out) << "it crashed after it had grown";
+  EXPECT_TRUE(run.taught[0].ran_out) << "it crashed after its memory had grown";
   EXPECT_LT(run.taught[0].measured_mib, 25'000);
   EXPECT_EQ(run.taught.back().method, "history");
 }

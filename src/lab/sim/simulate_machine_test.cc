@@ -1,4 +1,4 @@
-// Tests of simulated tasks on parts of a server other than whole GPUs: instances and cores.
+// Tests of simulated tasks that use MIG instances and CPU cores.
 #include <gtest/gtest.h>
 
 #include <vector>

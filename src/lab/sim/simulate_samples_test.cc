@@ -61,7 +61,7 @@ TEST(SimulateSamples, SamplesOnDemandGiveTheSameRunAsAllSamples) {
                 }},
            Case{"without estimates", [](RunOptions& o) { o.estimates.source = "none"; }},
            Case{"by activity", [](RunOptions& o) { o.policy.mapper = "lug"; }},
-           Case{"memory that moves",
+           Case{"changing memory",
                 [](RunOptions& o) {
                   o.memory.first_share = 0.6;
                   o.memory.ramp = Duration{600'000};

@@ -50,7 +50,7 @@ TEST(SimulateSlots, ACheckpointTakesTimeAndOneOnStopLosesNothing) {
   RunOptions options = Immediate();
   options.checkpoints = {.every = Duration{300'000}, .cost = Duration{20'000}};
   const std::vector<Arrival> one{{Duration{0}, &workload}};
-  // The task saves at 300, 600 and 900 s of its running time.
+  // The task saves after 300, 600 and 900 s of run time.
   EXPECT_NEAR(Play(MakeWorld("A100-40GB"), one, options).totals.makespan_s, 14 + 1'000 + 60, 0.01);
 
   options = Slots();

@@ -337,20 +337,20 @@ std::vector<Comparison> ValidateModels() {
                           1 / MigSpeed(FindMigProfile(7)->compute, small.sm_active), 2, 2.5));
   rows.push_back(
       OneValue("2 small tasks, MPS", kSlowdown, kChapter4, kPrediction, 1.0, mps(2), kAny, 1.25));
-  // A recommender (SM activity 0.05) beside ResNet152 (0.82). The recommender's sensitivity and
+  // A recommender (SM activity 0.05) next to ResNet152 (0.82). The recommender's sensitivity and
   // pressure are not published; the values here were chosen for the comparison.
   const Load recommender{.sm_active = 0.05, .sensitivity = 0.05, .pressure = 0.05};
   const Load resnet{.sm_active = 0.82, .sensitivity = 0.707, .pressure = 0.82 * 0.959};
   const std::array pair{recommender, resnet};
   const std::array turned{resnet, recommender};
   constexpr std::string_view kTable42 = "table 4.2";
-  rows.push_back(OneValue("recommender beside ResNet152, MPS", kSlowdown, kTable42, kCalibration,
+  rows.push_back(OneValue("recommender with ResNet152, MPS", kSlowdown, kTable42, kCalibration,
                           1.039, SlowdownOfFirst(core::SharingMethod::kMps, pair), 1.0, 1.1));
-  rows.push_back(OneValue("ResNet152 beside recommender, MPS", kSlowdown, kTable42, kPrediction,
+  rows.push_back(OneValue("ResNet152 with recommender, MPS", kSlowdown, kTable42, kPrediction,
                           1.048, SlowdownOfFirst(core::SharingMethod::kMps, turned), 1.0, 1.1));
-  rows.push_back(OneValue("recommender beside ResNet152, streams", kSlowdown, kTable42, kPrediction,
+  rows.push_back(OneValue("recommender with ResNet152, streams", kSlowdown, kTable42, kPrediction,
                           1.136, SlowdownOfFirst(core::SharingMethod::kStreams, pair), 1.05, 1.2));
-  rows.push_back(OneValue("ResNet152 beside recommender, streams", kSlowdown, kTable42, kPrediction,
+  rows.push_back(OneValue("ResNet152 with recommender, streams", kSlowdown, kTable42, kPrediction,
                           1.057, SlowdownOfFirst(core::SharingMethod::kStreams, turned), 1.0, 1.2));
   // Power of one card of a DGX Station A100 at these activities.
   struct Drawn {

@@ -1,4 +1,4 @@
-// Compares the published evaluation of the original system with simulations: every figure with its
+// Compares the published evaluation of the original system with simulations. Each figure has its
 // source, the mean and spread of many perturbed runs, and the criterion for agreement.
 #pragma once
 
@@ -72,7 +72,7 @@ struct Comparison {
   std::optional<double> to;
   bool Agrees() const;
   // Whether the published figure, which comes from a single run, is within the simulated spread
-  // (two deviations).
+  // (two standard deviations).
   bool WithinNoise() const;
 };
 
@@ -84,12 +84,12 @@ struct ValidationOptions {
   // Called with the number of finished runs, from any thread.
   std::function<void(int done, int all)> progress;
 };
-// Runs every published policy on these servers. Errors: those of Simulate.
+// Runs every published policy on these servers. Returns the errors of Simulate.
 Result<std::vector<Comparison>> Validate(PublishedTrace trace, const Cluster& cluster,
                                          std::span<const Arrival> arrivals,
                                          const ValidationOptions& options);
 
-// Compares the models with small published cases; this needs only shipped data and no trace.
+// Compares the models with small published cases. No trace is needed, only shipped data.
 std::vector<Comparison> ValidateModels();
 
 // Formats the comparisons as a readable table, with one line per figure.

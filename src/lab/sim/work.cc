@@ -8,7 +8,7 @@
 namespace carma::sim {
 namespace {
 
-// A gain of saved work below this is only a rounding error.
+// A smaller increase in saved work is only a rounding error.
 constexpr double kGainS = 1e-3;
 
 base::Duration RoundUp(double seconds) {

@@ -52,8 +52,8 @@ class Work {
   double pace_ = 0;
   base::Time since_{};
   double left_s_ = 0;   // at `since_`, including the pause
-  double pause_s_ = 0;  // rest of the pause for a checkpoint, which comes before the work
-  double saved_s_ = 0;  // part of the whole task's work
+  double pause_s_ = 0;  // remaining checkpoint time, during which no work is done
+  double saved_s_ = 0;  // saved part of the whole task's work
   std::optional<double> lost_s_;
 };
 

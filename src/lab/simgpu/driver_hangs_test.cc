@@ -98,7 +98,7 @@ TEST_F(DriverHangs, ReadsTheOtherGpusAndRetriesTheHungOne) {
     for (const std::size_t other : {0U, 1U, 3U}) EXPECT_EQ(Trouble(probe, other), "");
     EXPECT_THAT(Trouble(probe, 2), HasSubstr("not answered"));
   }
-  EXPECT_LT(std::chrono::steady_clock::now() - before, 20 * kPatience) << "nobody waits for it";
+  EXPECT_LT(std::chrono::steady_clock::now() - before, 20 * kPatience) << "no call waits for it";
   EXPECT_EQ(Uuids(probe), uuids) << "the hung GPU keeps its UUID in a new list";
   ASSERT_TRUE(shared_->ClearFaults());
   EXPECT_TRUE(Soon([&] { return Trouble(probe, 2).empty(); }));
@@ -189,7 +189,7 @@ TEST_F(DriverHangs, DoesNotCallAGpuThatIsLeftAlone) {
   Hang(2);
   for (const std::size_t other : {0U, 1U, 3U}) EXPECT_EQ(Trouble(probe, other), "");
   EXPECT_EQ(Uuids(probe), uuids);
-  EXPECT_EQ(probe.Devices().value()[2].trouble.text, "") << "a GPU left alone has no trouble";
+  EXPECT_EQ(probe.Devices().value()[2].trouble.text, "") << "a GPU left alone reports no trouble";
   ASSERT_TRUE(shared_->ClearFaults());
   probe.LeaveAlone({});
   EXPECT_EQ(Trouble(probe, 2), "");

@@ -80,7 +80,7 @@ TEST_F(DriverTest, AWorkingTaskIsMeasured) {
   EXPECT_EQ(reading.utilization, 1.0);
   EXPECT_NEAR(reading.power_w.value(), 53.8 + 286.2 * (1 - std::exp(-1.491 * smact)), 0.01);
   EXPECT_GT(reading.energy_j.value(), 0);
-  ASSERT_EQ(reading.processes.size(), 1u);  // both residents are this process
+  ASSERT_EQ(reading.processes.size(), 1u);  // both residents belong to this process
   EXPECT_EQ(reading.processes[0].pid, ::getpid());
   EXPECT_EQ(reading.processes[0].used_mib, 13'345);
   const gpu::Reading idle = MustRead(0);
@@ -153,11 +153,11 @@ TEST_F(DriverTest, TheProbeReportsEveryFaultAsItsKindOfError) {
   const Case cases[] = {
       {"lost", {FaultKind::kLost, 0, 0, ""}, ErrorCode::kNotFound, "GPU is lost"},
       {"error", {FaultKind::kError, 0, nvml::kTimeout, ""}, ErrorCode::kUnavailable, "timed out"},
-      {"error of one call",
+      {"error from one call",
        {FaultKind::kError, 0, nvml::kResetRequired, "nvmlDeviceGetPowerUsage"},
        ErrorCode::kUnavailable,
        "power"},
-      {"error of the driver",
+      {"error from the driver",
        {FaultKind::kError, kWholeDriver, nvml::kUnknown, "nvmlGpmMetricsGet"},
        ErrorCode::kUnavailable,
        "SM activity"},
@@ -421,7 +421,7 @@ TEST(DividedDriver, ShowsInstancesAsNvmlDoes) {
 
   std::optional<Shortage> shortage;
   EXPECT_FALSE((*shared)->Join({.pid = ::getpid(), .shares = {{1, 1, 0}}}, shortage))
-      << "no process is on the divided GPU itself";
+      << "no process can run on the partitioned GPU itself";
   const auto task =
       (*shared)->Join({.pid = ::getpid(), .work_s = 1e9, .shares = {{3, 5'000, 0.1}}}, shortage);
   ASSERT_TRUE(task && *task);
@@ -460,7 +460,7 @@ TEST(DividedDriver, ShowsInstancesAsNvmlDoes) {
   metrics.metrics[2].metric_id = 10;
   ASSERT_EQ(api.gpm_metrics(&metrics), nvml::kSuccess);
   EXPECT_NEAR(metrics.metrics[0].value, 100, 1e-6);
-  EXPECT_NEAR(metrics.metrics[1].value, 70, 1e-6) << "a tenth of the GPU is seven tenths of 1g";
+  EXPECT_NEAR(metrics.metrics[1].value, 70, 1e-6) << "a tenth of the GPU is 70 % of a 1g instance";
   EXPECT_EQ(metrics.metrics[2].result, nvml::kNotSupported);
   api.gpm_free(before);
   api.gpm_free(after);

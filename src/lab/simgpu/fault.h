@@ -17,7 +17,7 @@ enum class FaultKind : std::uint32_t {
   kNanActivity,    // SM activity is NaN
   kUsedOverTotal,  // more memory is in use than the GPU has
   kNoMemoryValue,  // memory counters are the "not available" sentinel
-  kStale,          // readings stay as they were when the fault began
+  kStale,          // readings are frozen at their values when the fault began
   kVanish,         // no driver: every call returns DRIVER_NOT_LOADED, including nvmlInit
   kNoPidMemory,    // process memory is the "not available" sentinel
 };
@@ -37,10 +37,10 @@ inline constexpr std::string_view kFaultKinds =
     "no-process-memory";
 
 std::string_view FaultKindName(FaultKind kind);
-// Errors: kInvalid, with the list of known names.
+// Returns kInvalid with the list of known names if the name is unknown.
 Result<FaultKind> ParseFaultKind(std::string_view name);
-// Parses "TIMEOUT", "GPU_IS_LOST" … (NVML's names without NVML_ERROR_) or a number. Errors:
-// kInvalid.
+// Parses "TIMEOUT", "GPU_IS_LOST" … (NVML's names without NVML_ERROR_) or a number. Returns
+// kInvalid for anything else.
 Result<std::int32_t> ParseNvmlCode(std::string_view text);
 // NVML's text, such as "GPU is lost"; "unknown error" for codes unknown to NVML.
 const char* NvmlText(std::int32_t code);

@@ -1,5 +1,5 @@
-// The out-of-memory messages of training frameworks, in their original wording and with current
-// numbers. The out-of-memory detection must recognise these texts.
+// The out-of-memory messages of training frameworks, in their original wording, with the failed
+// allocation's numbers. The out-of-memory detection must recognise these texts.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 namespace carma::simgpu {
 
 enum class Framework { kPyTorch, kTensorFlow, kJax };
-// Parses "pytorch", "tensorflow" or "jax". Errors: kInvalid.
+// Parses "pytorch", "tensorflow" or "jax". Returns kInvalid for any other name.
 Result<Framework> ParseFramework(std::string_view name);
 
 // A failed allocation as the process sees it.

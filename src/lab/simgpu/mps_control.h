@@ -34,7 +34,7 @@ int StartMpsDaemon(const MpsFolders& folders, bool foreground, const MpsDaemonOp
 // this pipe directory and prints the replies on stdout. Returns 1 if there is no daemon, if it
 // disappears, or if a server stopped by `quit` failed.
 int RunMpsCommands(const MpsFolders& folders);
-// Sends one command, as in protocol 3, where commands are arguments.
+// Sends one command from the program's arguments, as in protocol 3.
 int RunMpsCommand(const MpsFolders& folders, const std::string& command);
 
 // The last line of each reply from the daemon; kMpsFailed makes the calling program fail.

@@ -160,7 +160,7 @@ TEST_F(MpsTest, TheControlDaemonAnswersItsCommands) {
   const pid_t daemon = DaemonPid();
   EXPECT_EQ(Do("quit").code, 0);
   AwaitEnd(daemon);
-  EXPECT_TRUE(base::Exists(folders_.Control())) << "as it stays of NVIDIA's";
+  EXPECT_TRUE(base::Exists(folders_.Control())) << "NVIDIA's daemon leaves it behind too";
   EXPECT_TRUE(base::Exists(folders_.Lock()));
   EXPECT_FALSE(base::Exists(folders_.LogFifo()));
   EXPECT_FALSE(base::Exists(folders_.PidFile()));
@@ -201,7 +201,7 @@ TEST_F(MpsTest, ATaskIsAClientIfADaemonAnswersAndOtherwiseRunsWithoutMps) {
   client.Kill(SIGTERM);
   EXPECT_EQ(client.Wait(), 143);
   EXPECT_EQ(Do("get_client_list " + server).out, "");
-  EXPECT_EQ(ServerPid(), server) << "a regular exit of a client affects no other";
+  EXPECT_EQ(ServerPid(), server) << "a client's regular exit does not affect other clients";
 }
 
 TEST_F(MpsTest, AResidentServerIsListedOnTheGpu) {
@@ -268,7 +268,7 @@ TEST_F(MpsTest, AThreadPercentageCapsActivityAndSpeed) {
 TEST_F(MpsTest, EachClientNeedsAPartitionIfTheDaemonDividesTheSms) {
   const std::string gpu = shared_->places()[0].uuid;
   EXPECT_EQ(StartDaemon().code, 0);
-  EXPECT_THAT(Do("lspart").out, HasSubstr("Unknown command")) << "not without the option";
+  EXPECT_THAT(Do("lspart").out, HasSubstr("Unknown command")) << "partitions are off";
   Do("quit -t 0");
   AwaitDaemonsEnd();
   options_.partitions = true;
@@ -326,7 +326,7 @@ TEST_F(MpsTest, AClientSeesTheGpusOfItsServer) {
 TEST_F(MpsTest, AFaultEndsAllClientsOnTheGpuAndRefusesNewOnesUntilTheyAreGone) {
   ASSERT_EQ(StartDaemon().code, 0);
   TrainingOptions slow = Task();
-  slow.crash_s = 1e9;  // stays after the fault until it is killed
+  slow.crash_s = 1e9;  // keeps running after the fault until it is killed
   Process victim(slow);
   AwaitWork(victim);
   TrainingOptions broken = Task();
@@ -348,7 +348,7 @@ TEST_F(MpsTest, AFaultEndsAllClientsOnTheGpuAndRefusesNewOnesUntilTheyAreGone) {
   EXPECT_EQ(second.Wait(), 1);
   EXPECT_EQ(quick.Wait(), 1);
   EXPECT_THAT(quick.err(), HasSubstr("CUDA error: an illegal memory access was encountered"))
-      << "the same as the culprit";
+      << "the same error as the culprit's";
   Behave("vague-error");
   Process third(Task());
   AwaitWork(third);
@@ -368,7 +368,7 @@ TEST_F(MpsTest, AFaultSparesTheClientsOnOtherGpusOfItsServer) {
   broken.fault_at = 0;
   Process culprit(broken);
   EXPECT_EQ(culprit.Wait(), 1);
-  EXPECT_EQ(StatusAfterEnds(), "ACTIVE") << "nobody else was hit";
+  EXPECT_EQ(StatusAfterEnds(), "ACTIVE") << "no other client is affected";
   EXPECT_EQ(shared_->Look(1)->used_mib, 8'000);
   spared.Kill(SIGTERM);
   EXPECT_EQ(spared.Wait(), 143);

@@ -50,11 +50,11 @@ CudaError CudaErrorOf(MpsError error);
 // The error with this number; kNone for any other number.
 MpsError MpsErrorFromNumber(std::int64_t number);
 
-// Memory limits by the server's device numbers: "0=6144M,1=2G". Errors: kInvalid.
+// Memory limits by the server's device numbers: "0=6144M,1=2G". Returns kInvalid for other text.
 using MpsMemoryLimits = std::map<int, std::int64_t>;  // MiB
 Result<MpsMemoryLimits> ParseMpsMemoryLimits(std::string_view text);
 std::string FormatMpsMemoryLimits(const MpsMemoryLimits& limits);
-// Parses a percentage above 0 and at most 100. Errors: kInvalid.
+// Parses a percentage above 0 and at most 100. Returns kInvalid for any other text.
 Result<double> ParseMpsPercentage(std::string_view text);
 
 // The server's reply to a client that it accepts.
@@ -66,13 +66,13 @@ struct MpsWelcome {
   friend bool operator==(const MpsWelcome&, const MpsWelcome&) = default;
 };
 std::string FormatMpsWelcome(const MpsWelcome& welcome);
-// Errors: kInvalid.
+// Returns kInvalid if the line is not a welcome message.
 Result<MpsWelcome> ParseMpsWelcome(std::string_view line);
 
-// Errors: those of connect(2); kInvalid if the path is too long for a socket.
+// Returns the errors of connect(2), or kInvalid if the path is too long for a socket.
 Result<base::LineSocket> ConnectTo(const std::string& path);
-// Creates a listening socket at this path, which must not exist yet. Errors: those of bind(2),
-// kInvalid.
+// Creates a listening socket at this path, which must not exist yet. Returns the errors of bind(2),
+// or kInvalid if the path is too long.
 Result<base::UniqueFd> ListenAt(const std::string& path);
 
 }  // namespace carma::simgpu

@@ -360,7 +360,7 @@ Result<std::unique_ptr<Residency>> Server::Join(const Arrival& arrival,
   if (slot < 0) return Unavailable("the simulated server has no room for another process");
   InitRobustMutex(state.lives[slot]);
   // No other process knows the new mutex yet, so locking can neither fail nor wait.
-  CARMA_CHECK(::pthread_mutex_trylock(&state.lives[slot]) == 0, "a new mutex is free");
+  CARMA_CHECK(::pthread_mutex_trylock(&state.lives[slot]) == 0, "a new mutex is already locked");
   Place(state.world, slot, arrival);
   Changed();
   return std::unique_ptr<Residency>(new Residency(*this, slot));

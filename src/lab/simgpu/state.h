@@ -39,13 +39,13 @@ struct ServerOptions {
 
 // Creates an idle server of this shape (gpu_types.h) whose time starts now. All users may read and
 // write the file, as with a real driver's device nodes. An older server's file is replaced, and its
-// processes lose their GPUs. Errors: kInvalid for a bad shape or scale; kConflict if a server with
-// residents exists; kIo.
+// processes lose their GPUs. Returns kInvalid for a bad shape or scale, kConflict if a server with
+// residents exists, or kIo.
 Result<Unit> CreateServer(const std::string& path, const std::string& shape,
                           const ServerOptions& options);
 
-// Converts a shape to its canonical form: "2xA100-40GB,1xA100-80GB:mig=1g.10gb+3g.40gb". Errors:
-// kInvalid.
+// Converts a shape to its canonical form: "2xA100-40GB,1xA100-80GB:mig=1g.10gb+3g.40gb". Returns
+// kInvalid if the shape is invalid.
 Result<std::string> NormalShape(const std::string& shape);
 class Server;
 // The shape of an existing server, in canonical form.
@@ -108,9 +108,9 @@ class Server {
   // Simulated seconds since the server was created. Tests pass their own clock.
   using NowFn = std::function<double()>;
 
-  // Errors: kNotFound: no such file; kCorrupt: the file is not a state file, has a different
-  // version, was only partly written, or dates from before the last reboot (it is left unchanged);
-  // kDenied, kIo.
+  // Returns kNotFound if there is no such file; kCorrupt if the file is not a state file, has a
+  // different version, was only partly written, or dates from before the last reboot (it is left
+  // unchanged); kDenied or kIo.
   static Result<std::unique_ptr<Server>> Attach(const std::string& path, NowFn now = {});
   ~Server();
   Server(const Server&) = delete;
@@ -135,9 +135,9 @@ class Server {
   Result<Unit> Processes(int gpu, core::SharingMethod sharing, std::vector<ProcessLook>& lines);
   Result<std::vector<ResidentLook>> Residents();
 
-  // Adds the calling process with all its shares to GPUs, or to instances. A MIG GPU itself is not
+  // Adds the calling process with all its shares to GPUs or instances. A MIG GPU itself is not
   // allowed. If the shares do not fit, none is added and `shortage` explains why. The joining
-  // thread must outlive the residency. Errors: kInvalid for invalid shares; kUnavailable if the
+  // thread must outlive the residency. Returns kInvalid for invalid shares, or kUnavailable if the
   // table is full.
   Result<std::unique_ptr<Residency>> Join(const Arrival& arrival,
                                           std::optional<Shortage>& shortage);
@@ -150,7 +150,8 @@ class Server {
   // Wakes all processes from Wait(). Async-signal-safe.
   void Poke();
 
-  // Announces a critical error of a GPU or instance as the driver would. Errors: kInvalid.
+  // Announces a critical error of a GPU or instance as the driver would. Returns kInvalid if there
+  // is no such GPU or instance.
   Result<Unit> AnnounceXid(int gpu, int xid);
   // The total number of events, and all stored events from number `from` on.
   struct Xids {
@@ -161,8 +162,8 @@ class Server {
   // From here on, `gpu` must be a whole GPU's number.
   Result<Condition> ConditionOf(int gpu);
 
-  // Memory limits of control groups. Errors: kInvalid: this server does not support them, or the
-  // place is a MIG GPU or an instance; kUnavailable: too many limits.
+  // Memory limits of control groups. Returns kInvalid if this server does not support them or the
+  // place is a MIG GPU or an instance, or kUnavailable if there are too many limits.
   Result<Unit> LimitGroup(const GroupLimit& limit);
   struct GroupLook {
     std::int64_t soft_mib = 0;
@@ -175,7 +176,7 @@ class Server {
   Result<MemoryView> MemoryOf(int gpu, const std::string& group);
 
   Result<Unit> SetCondition(int gpu, const Condition& condition);
-  // Resets the GPU: removes its faults and repairable conditions. Errors: kConflict if processes
+  // Resets the GPU: removes its faults and repairable conditions. Returns kConflict if processes
   // use it.
   Result<Unit> ResetGpu(int gpu);
 

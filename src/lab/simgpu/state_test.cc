@@ -27,7 +27,7 @@ Arrival ArrivalOf(std::int64_t memory_mib, double u = 0.3, double work_s = 100) 
 
 class StateTest : public ::testing::Test {
  protected:
-  // Attaches a second view of the same server, like another process, with a clock that the test
+  // Attaches a second view of the same server, as another process would, with a clock that the test
   // controls.
   std::unique_ptr<Server> Attach() {
     auto server = Server::Attach(server_.path(), [this] { return now_s_; });
@@ -133,17 +133,17 @@ TEST_F(LimitTest, LimitsApplyToAllProcessesOfAGroupTogether) {
   const auto below = Join(In("/g/a/worker", 1'500));
   ASSERT_TRUE(first && below);
   const auto stranger = Join(In("/g/ab", 4'000));
-  EXPECT_TRUE(stranger) << "a group of a similar name";
+  EXPECT_TRUE(stranger) << "a group with a similar name";
   EXPECT_FALSE(Join(In("/g/a", 501)));
   EXPECT_EQ(shortage_->free_mib, 500);
   EXPECT_EQ(shortage_->usable_mib, 6'000) << "the limit counts as the GPU's memory";
   const std::vector<Share> more = {{0, 501, 0}};
-  EXPECT_TRUE(*first->Grow(more)) << "growing counts as well";
+  EXPECT_TRUE(*first->Grow(more)) << "the limit also applies to growth";
   EXPECT_EQ(server_->LookAtGroup(0, "/g/a")->used_mib, 5'500);
   EXPECT_EQ(server_->LookAtGroup(0, "/g/a")->soft_mib, 5'000);
   EXPECT_EQ(server_->MemoryOf(0, "/g/a")->total_mib, 6'000);
   EXPECT_EQ(server_->MemoryOf(0, "/g/a")->free_mib, 500);
-  EXPECT_EQ(server_->MemoryOf(0, "/g/a/worker")->total_mib, 40'960) << "a limit above is not shown";
+  EXPECT_EQ(server_->MemoryOf(0, "/g/a/worker")->total_mib, 40'960) << "a parent's limit is hidden";
   EXPECT_EQ(server_->MemoryOf(0, "/g/a/worker")->free_mib, 500) << "but it still applies";
   EXPECT_EQ(server_->MemoryOf(1, "/g/a")->total_mib, 40'960) << "the limit applies to one GPU only";
 }
@@ -170,7 +170,7 @@ TEST_F(LimitTest, UnderMpsClientsAboveTheirSoftLimitAreEvicted) {
   const auto borrower = Join(In("/g/a", 30'000, kMps));
   ASSERT_TRUE(borrower);
   EXPECT_FALSE(Join(In("/g/b", 21'000, kMps))) << "a borrower cannot evict others";
-  EXPECT_FALSE(Join(In("/g/b", 15'000))) << "without MPS no process is ended";
+  EXPECT_FALSE(Join(In("/g/b", 15'000))) << "without MPS, no process is evicted";
   EXPECT_FALSE(borrower->Look()->evicted);
   const auto owner = Join(In("/g/b", 15'000, kMps));
   EXPECT_TRUE(owner);
@@ -373,7 +373,7 @@ TEST_F(StateTest, DoesNotReplaceAServerInUse) {
   residency.reset();
   EXPECT_TRUE(CreateServer(server_.path(), "1xA100-40GB", {}));
   LetFileCheckExpire();
-  EXPECT_EQ(server->Look(0).error().code, ErrorCode::kNotFound) << "the old one is gone";
+  EXPECT_EQ(server->Look(0).error().code, ErrorCode::kNotFound) << "the old server is gone";
 }
 
 TEST_F(StateTest, RefusesInvalidOptions) {

@@ -200,7 +200,7 @@ std::vector<Share> Run::Shares(double share_of_memory) const {
   return shares;
 }
 
-// A crash takes time: the interpreter unwinds, and the allocator prints its statistics.
+// A crash takes time because the interpreter unwinds and the allocator prints its statistics.
 Run::Ending Run::Unwind() {
   unwinding_ = true;
   if (residency_) {

@@ -58,8 +58,8 @@ TEST_F(TrainingTest, ATaskLoadsWorksReportsAndLeaves) {
   EXPECT_EQ(task.Wait(), 0) << task.err();
   EXPECT_THAT(task.out(),
               HasSubstr("epoch 1/4 done\nepoch 2/4 done\nepoch 3/4 done\nepoch 4/4 done\n"));
-  EXPECT_GE(shared_->Now() - began_s, 34 - 10e-3 * 2'000) << "the kernel's tick is the only slack";
-  EXPECT_NEAR(shared_->Look(0)->totals.busy_s, 20, 1e-3) << "work ends at its exact instant";
+  EXPECT_GE(shared_->Now() - began_s, 34 - 10e-3 * 2'000) << "at most one kernel tick early";
+  EXPECT_NEAR(shared_->Look(0)->totals.busy_s, 20, 1e-3) << "the work ends exactly on time";
 }
 
 TEST_F(TrainingTest, EveryRunEndsAsItsOptionsState) {
@@ -72,7 +72,7 @@ TEST_F(TrainingTest, EveryRunEndsAsItsOptionsState) {
   };
   const Case cases[] = {
       {"quick task", [](auto& o) { o.solo_s = o.load_s = 0; }, 0, "training finished", ""},
-      {"PyTorch out of memory at the states", [](auto& o) { o.memory_mib = {70'000}; }, 1,
+      {"PyTorch out of memory while allocating states", [](auto& o) { o.memory_mib = {70'000}; }, 1,
        "loading",
        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 41.02 GiB. GPU 0 has a total "
        "capacity of 39.59 GiB of which 38.61 GiB is free."},
@@ -256,7 +256,7 @@ TEST(DividedTraining, ATaskSeesOnlyItsInstanceAndComputesThere) {
       {places[1].uuid, {3}},
       {places[4].uuid + "," + places[3].uuid, {4}},  // one instance, and nothing else
       {"0," + places[3].uuid, {0}},
-      {"2", {}},  // divided, without instances
+      {"2", {}},  // partitioned, but has no instances
       {"3", {}},  // instances have no numbers
   };
   for (const Case& c : cases) EXPECT_EQ(VisibleGpus(places, c.text).value(), c.expected) << c.text;

@@ -15,7 +15,7 @@ namespace carma::simgpu {
 
 // The places that a CUDA program sees, in the program's order. As in CUDA, the list ends at the
 // first invalid entry. Numbers are GPU indexes in `places`. A MIG GPU stands for its first
-// instance, and a program that sees an instance sees nothing else. Errors: kInvalid: a GPU is
+// instance, and a program that sees an instance sees nothing else. Returns kInvalid if a GPU is
 // listed twice.
 Result<std::vector<int>> VisibleGpus(const std::vector<GpuIdentity>& places,
                                      std::string_view visible_devices);
@@ -27,7 +27,7 @@ struct MpsView {
 };
 
 // Applies both values of CUDA_VISIBLE_DEVICES: the server's value gives a list, and the client's
-// value selects from this list. limits: the client's own limits. Errors: those of VisibleGpus.
+// value selects from this list. limits: the client's own limits. Returns the errors of VisibleGpus.
 Result<MpsView> SeeThroughMps(const std::vector<GpuIdentity>& places, const MpsWelcome& welcome,
                               std::string_view visible_devices, const MpsMemoryLimits& limits);
 

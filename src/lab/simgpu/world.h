@@ -55,7 +55,7 @@ inline constexpr std::size_t kGroupBytes = 256;
 struct GroupLimit {
   char group[kGroupBytes];  // full path; empty: this entry is free
   std::int32_t gpu;         // place number
-  std::int64_t soft_mib;    // under MPS, the group may be evicted above this; 0: no limit
+  std::int64_t soft_mib;    // under MPS, clients of a group above this may be evicted; 0: no limit
   std::int64_t hard_mib;    // allocations beyond this fail; kNoLimitMib: no limit
 };
 inline constexpr std::int64_t kNoLimitMib = -1;
@@ -209,9 +209,9 @@ int FreeSlot(const World& world);
 // fits.
 void Place(World& world, int slot, const Arrival& arrival);
 void Remove(World& world, int slot);
-// Adds the memory in `more` on the resident's GPUs.
+// Allocates the memory in `more` on the resident's GPUs.
 void Grow(World& world, int slot, std::span<const Share> more);
-// Stops computing before the work is done; the memory stays.
+// Stops computing before the work is done; the memory stays allocated.
 void Stop(World& world, int slot);
 
 // The share of time that the GPU spends on this process's kernels while it switches between

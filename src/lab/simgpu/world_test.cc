@@ -121,7 +121,7 @@ TEST(World, ClientsOfOneServerComputeSideBySide) {
   EXPECT_LT(pace(2, false), pace(1, false)) << "two servers take turns";
   const double g_server = 1 - std::pow(0.64, 0.95 * 1.7), g_other = 1 - std::pow(0.8, 1.7);
   EXPECT_NEAR(pace(1, true), 1 / 1.1 / (1 + 1.5 * g_server * g_other), 1e-9)
-      << "the two side by side, in turns with the outsider";
+      << "the two run side by side and take turns with the outsider";
 }
 
 TEST(World, OneLongAdvanceEqualsManyShortOnes) {
@@ -345,7 +345,7 @@ TEST(World, ParsesOrRefusesDivisions) {
     for (const sim::ShapedGpu& gpu : *gpus) instances.push_back(gpu.mig ? gpu.mig->size() : 99);
     EXPECT_EQ(instances, c.instances);
   }
-  EXPECT_FALSE(sim::ParseShape("A100-40GB:mig=7g.40gb")) << "where only whole GPUs will do";
+  EXPECT_FALSE(sim::ParseShape("A100-40GB:mig=7g.40gb")) << "this function accepts only whole GPUs";
   const auto many = sim::ParseDividedShape("64xA100-40GB:mig=1g.5gb+1g.5gb");
   ASSERT_TRUE(many);
   EXPECT_TRUE(TooManyInstances(*many));

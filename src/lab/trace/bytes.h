@@ -18,7 +18,7 @@ class ByteSource {
  public:
   virtual ~ByteSource() = default;
   // Reads up to `size` bytes into `to` and returns the number of bytes read, 0 at the end. May
-  // block on a pipe. Errors: kIo.
+  // block on a pipe. Returns kIo if reading fails.
   virtual Result<std::size_t> Read(char* to, std::size_t size) = 0;
 };
 
@@ -34,7 +34,7 @@ class TextSource : public ByteSource {
 
 class FileSource : public ByteSource {
  public:
-  // Opens the file; "-" is standard input. Errors: kNotFound, kDenied, kIo; kInvalid for a
+  // Opens the file; "-" is standard input. Returns kNotFound, kDenied or kIo, or kInvalid for a
   // directory.
   static Result<FileSource> Open(const std::string& path);
   Result<std::size_t> Read(char* to, std::size_t size) override;
@@ -60,7 +60,7 @@ class LineReader {
  public:
   explicit LineReader(ByteSource& source);
 
-  // Returns the next bytes without consuming them: at least `size` (at most kMaxLineBytes) unless
+  // Returns the next bytes without consuming them: between `size` and kMaxLineBytes, or fewer if
   // the source ends earlier.
   Result<std::string_view> Peek(std::size_t size);
   // Returns the next line; empty at the end. CRLF and a missing newline after the last line are

@@ -11,8 +11,8 @@ using base::Json;
 
 constexpr std::size_t kMaxObjectBytes = 1 << 20;
 
-// Cuts single jobs out of the array, so only one job at a time is in memory. Text between the
-// objects is ignored.
+// Extracts the jobs from the array one by one, so only one job at a time is in memory. Text between
+// the objects is ignored.
 class ObjectCutter {
  public:
   // Takes the next byte. Returns true if this byte ends an object.

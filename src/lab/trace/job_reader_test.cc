@@ -15,7 +15,8 @@ Result<JobTrace> Read(std::string_view text, ReadOptions options = {}) {
   return ReadJobs(source, "f", options);
 }
 
-// "submit gpu_milli duration user vc status workload" of each job; "-" for unknown values.
+// Shows each job as "submit gpu_milli duration user vc status workload", with "-" for unknown
+// values.
 std::string Shown(const JobTrace& trace) {
   std::string text;
   for (const Job& job : trace.jobs) {

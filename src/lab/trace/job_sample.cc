@@ -109,7 +109,7 @@ std::vector<Duration> BurstGaps(const std::vector<Job>& jobs) {
   for (std::size_t i = 1; i < jobs.size(); ++i)
     gaps.push_back(static_cast<double>((jobs[i].submit - jobs[i - 1].submit).count()));
   std::ranges::sort(gaps);
-  std::vector<Duration> bursts{Duration(-1)};  // -1: every job is a burst of its own
+  std::vector<Duration> bursts{Duration(-1)};  // -1: every job is its own burst
   for (const double quantile : kBurstQuantiles) {
     if (gaps.empty()) break;
     const auto place = static_cast<std::size_t>(quantile * static_cast<double>(gaps.size() - 1));
@@ -155,7 +155,7 @@ Result<Draw> BestDraw(const JobTrace& trace, const Measure& measure, double shar
   return *std::move(best);
 }
 
-// Scales all times so that the jobs produce this load. Errors: kInvalid if all jobs arrive at the
+// Scales all times so that the jobs produce this load. Returns kInvalid if all jobs arrive at the
 // same time, or if the last job would arrive later than kMaxJobSubmit.
 Result<double> ScaleTime(JobTrace& trace, double gpu_seconds, double wanted_gpus) {
   const double span_s = base::Seconds(trace.jobs.back().submit);

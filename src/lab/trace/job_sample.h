@@ -13,7 +13,7 @@
 namespace carma::trace {
 
 // Keeps the jobs for which `wanted` is true and shifts the trace to start at the first of them.
-// Errors: kInvalid if no job is left.
+// Returns kInvalid if no job is left.
 Result<Unit> KeepJobs(JobTrace& trace, const std::function<bool(const Job&)>& wanted);
 
 struct SampleOptions {
@@ -46,8 +46,8 @@ struct SampleFacts {
 // several samples are drawn with each of several gaps, from 0 to the 95th percentile, and the
 // sample that differs least is used. The difference is |ln load ratio| + |ln CV ratio| + distance
 // of the profiles (arrivals by hour of the day if that is known and the trace is longer than a day,
-// else by 24ths of its span). The sample starts at its first job. A trace with less than the
-// requested load is kept unchanged. Errors: kInvalid: no jobs, or an empty sample.
+// otherwise by 24ths of its span). The sample starts at its first job. A trace with less than the
+// requested load is kept unchanged. Returns kInvalid if there are no jobs or the sample is empty.
 Result<SampleFacts> SampleJobs(JobTrace& trace, const SampleOptions& options);
 
 }  // namespace carma::trace

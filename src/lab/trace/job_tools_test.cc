@@ -23,8 +23,8 @@ Job MakeJob(Duration submit, int gpus, Duration duration) {
   return {.submit = submit, .duration = duration, .gpu_milli = gpus * 1000};
 }
 
-// Makes a trace with bursts of ten jobs, 20 s apart, in the daytime of `days` days. This is far
-// from a Poisson process.
+// Makes a trace of `days` days with bursts of ten jobs, about 20 s apart, during the daytime. The
+// arrivals are far from a Poisson process.
 JobTrace BurstyTrace(int days, std::uint64_t seed = 5) {
   base::Rng rng(seed);
   JobTrace trace;
@@ -153,7 +153,7 @@ TEST(Sample, ScalesTimeToTheLoad) {
         SampleJobs(trace, {.gpus = 4, .load = load, .tasks = 100, .scale_time = true});
     ASSERT_TRUE(facts) << facts.error().message;
     EXPECT_NEAR(Describe(trace, 1).offered_gpus / 4, load, 0.001);
-    EXPECT_NEAR(DescribeArrivals(trace.jobs).cv, facts->cv_after, 0.001) << "the shape stays";
+    EXPECT_NEAR(DescribeArrivals(trace.jobs).cv, facts->cv_after, 0.001) << "the shape is kept";
     EXPECT_NEAR(static_cast<double>(trace.jobs.size()), 100, 20);
     EXPECT_FALSE(trace.start_ms);
   }
@@ -178,7 +178,7 @@ TEST(KeepJobs, StartsAtTheFirstRemainingJob) {
   ASSERT_TRUE(KeepJobs(trace, [&](const Job& job) { return job.submit >= first; }));
   EXPECT_EQ(trace.jobs.size(), 50u);
   EXPECT_EQ(trace.jobs.front().submit, Duration(0));
-  EXPECT_EQ(*trace.start_ms, first.count()) << "so the time of day stays";
+  EXPECT_EQ(*trace.start_ms, first.count()) << "so the time of day is preserved";
   EXPECT_FALSE(KeepJobs(trace, [](const Job&) { return false; }));
 }
 
@@ -323,7 +323,7 @@ TEST(Generator, ReproducesTheArrivalsOfItsTrace) {
   EXPECT_NEAR(made.arrivals.gaps_s.mean / wanted.arrivals.gaps_s.mean, 1, 0.1);
   EXPECT_NEAR(made.arrivals.cv / wanted.arrivals.cv, 1, 0.1);
   EXPECT_NEAR(*made.arrivals.dispersion / *wanted.arrivals.dispersion, 1, 0.3)
-      << "bursts stay whole";
+      << "bursts remain intact";
   EXPECT_NEAR(made.durations_s.p50 / wanted.durations_s.p50, 1, 0.05);
   EXPECT_NEAR(made.offered_gpus / wanted.offered_gpus, 1, 0.1);
 }

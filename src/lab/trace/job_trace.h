@@ -19,8 +19,8 @@ inline constexpr std::size_t kMaxJobs = 10'000'000;  // per trace; each job take
 inline constexpr int kMaxJobGpus = 4096;
 inline constexpr std::size_t kMaxNames = 1'000'000;  // different users, clusters or workloads
 inline constexpr std::size_t kMaxNameBytes = 256;
-// The latest submission time that is accepted, relative to the start of the trace or to 1970 (then
-// it is in the year 2101).
+// The latest submission time that is accepted, relative to the start of the trace or to 1970 (in
+// which case it is in the year 2101).
 inline constexpr base::Duration kMaxJobSubmit = std::chrono::hours(131 * 366 * 24);
 inline constexpr base::Duration kMaxJobDuration = std::chrono::hours(10 * 366 * 24);
 

@@ -41,16 +41,16 @@ void SetWishes(Submission& task, std::string_view text);
 
 // CSV with submit_s and workload_id, and optionally solo_s (if a task's duration differs from its
 // workload's), user, account, qos, cpus (cores for data loading), and gpu_type (the only model that
-// it may use). Errors: kInvalid "path: line 7: …" if there are no tasks, if a time is negative,
-// before the previous one or later than a year, or if a solo_s is 0 or more than ten years.
+// it may use). Returns kInvalid "path:7: …" if there are no tasks, if a time is negative, before
+// the previous one or later than one year, or if a solo_s is 0 or more than ten years.
 Result<TaskTrace> ParseTrace(std::string_view csv, std::string_view path);
 // The project's own trace of 60 tasks (data/traces/demo60.csv) for the built-in catalogue, as a
 // parsed trace and as text.
 Result<TaskTrace> BuiltInDemo60();
 std::string_view Demo60Csv();
 
-// The workload of every submission, in order, as pointers into the catalogue. Errors: kInvalid
-// "path: line 7: …" for the first workload that is unknown or not usable.
+// The workload of every submission, in order, as pointers into the catalogue. Returns kInvalid
+// "path:7: …" for the first workload that is unknown or not usable.
 Result<std::vector<const Workload*>> MatchWorkloads(const TaskTrace& trace,
                                                     const Catalogue& catalogue,
                                                     std::string_view path);

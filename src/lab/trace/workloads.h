@@ -25,8 +25,8 @@ inline constexpr double kMaxSoloS = 10.0 * 366 * 86400;
 inline constexpr std::array<std::string_view, 3> kEstimateColumns{"horus", "faketensor",
                                                                   "gpumemnet"};
 // Parses the source of a replayed task's memory estimate: "none", "oracle" or one of
-// kEstimateColumns. The result is valid for the program's lifetime. Errors: kInvalid "expected
-// none, oracle, …, not 'x'".
+// kEstimateColumns. The result is valid for the program's lifetime. Returns kInvalid "expected
+// none, oracle, …, not 'x'" for any other name.
 Result<std::string_view> ParseEstimateSource(std::string_view name);
 
 struct Workload {
@@ -69,12 +69,12 @@ class Catalogue {
   // the first GPU's values. batch_size, layers (or a model that LayersOf knows) and domain
   // ("transformer") are optional; a row with one of them may leave sensitivity and pressure empty
   // (GuessMps). summary_file, optimizer and cpus are optional too. A row without time, activity or
-  // memory is accepted but not usable. Errors: kInvalid "path: line 7: …".
+  // memory is accepted but not usable. Returns kInvalid "path:7: …" for an invalid row.
   static Result<Catalogue> Parse(std::string_view csv, std::string_view path);
   // The project's own catalogue (data/workloads/catalogue.csv).
   static Result<Catalogue> BuiltIn();
 
-  // Errors: kNotFound: no workload has this id; kInvalid: its row lacks what a replay needs.
+  // Returns kNotFound if no workload has this id, or kInvalid if its row lacks values for a replay.
   Result<const Workload*> Find(const std::string& id) const;
   std::size_t size() const { return workloads_.size(); }
   const std::map<std::string, Workload>& workloads() const {

@@ -1,4 +1,4 @@
-// Events that the driver announces without being polled: Xids.
+// Event calls: the driver announces Xids without being polled.
 #include <algorithm>
 #include <limits>
 #include <vector>

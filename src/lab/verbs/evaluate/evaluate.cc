@@ -345,8 +345,8 @@ void AddEvaluateCommand(Syntax estimate, Context& context) {
   verb.AddOption("--runs", "FILE", flags->runs,
                  "tables of measured runs, instead of layer lists; may be repeated");
   verb.AddOption("--models", "FILE", flags->models, "model sizes for --runs; may be repeated");
-  add("--summaries", flags->summaries, "summaries folder (default: summaries beside the catalogue)",
-      "DIR");
+  add("--summaries", flags->summaries,
+      "summaries folder (default: summaries next to the catalogue)", "DIR");
   add("-e,--estimator", flags->estimators, "only these estimators (default: all)", "LIST");
   add("--optimizer", flags->optimizer,
       "optimizer for rows without one (default: sgd-momentum; adam for a catalogue)", "NAME");
@@ -362,9 +362,9 @@ void AddEvaluateCommand(Syntax estimate, Context& context) {
   add("--leave-out", flags->leave_out, "predict each of these groups from the other groups only",
       "LIST");
   verb.AddFlag("--summary-only", flags->summary_only,
-               "describe models as torchsummary does: no input shapes");
+               "describe models as torchsummary does, without input shapes");
   verb.AddFlag("--torchinfo", flags->torchinfo,
-               "describe models as torchinfo does by default: three levels, no input shapes");
+               "describe models as torchinfo does by default: three levels and no input shapes");
   verb.AddFlag("--exact", flags->exact, "use the number of kept bytes that a dry run counted");
   verb.AddFlag("--rows", flags->rows, "print every prediction as CSV instead");
   verb.AddOption("--coverage", "SHARE", flags->coverage, "share of runs the bound should cover")

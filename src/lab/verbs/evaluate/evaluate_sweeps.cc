@@ -58,8 +58,8 @@ std::string TableOf(const Scores& scores) {
     table.Add(std::move(row));
   }
   return table.Text(ScreenOf(stdout)) +
-         "\nShares in %. Memory as the driver shows it. ASKED is what is predicted, and from "
-         "what:\n  batch left out        one batch size, from all other batch sizes\n"
+         "\nShares in %. Memory is what the driver reports. ASKED: what is predicted, and "
+         "from which runs:\n  batch left out        one batch size, from all other batch sizes\n"
          "  from two smaller      a batch at least twice as large, from two smaller ones\n"
          "  GPU left out          one batch size, from runs on another GPU type\n"
          "  sample, GPU left out  memory per sample, from another GPU type\n"

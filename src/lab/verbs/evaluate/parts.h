@@ -19,8 +19,8 @@ inline constexpr std::int64_t kUsualCardMib = 39'500;
 
 struct EvaluateFlags {
   std::string layers, measured, catalogue, summaries;
-  std::vector<std::string> runs;    // of transformers
-  std::vector<std::string> models;  // theirs
+  std::vector<std::string> runs;    // tables of measured runs
+  std::vector<std::string> models;  // tables of the sizes of their models
   std::string estimators;
   std::string optimizer;  // default for rows without one
   std::string weights;    // folder with the networks' weights; empty: the shipped ones
@@ -54,7 +54,7 @@ std::vector<estimate::Outcome> AnswersOf(const estimate::Estimator& estimator,
                                          const estimate::DataSet& set, double coverage,
                                          const estimate::Site* site);
 
-// Learns from that family's runs; each batch counts as a separate task. Errors: kInvalid if the
+// Learns from that family's runs; each batch counts as a separate task. Returns kInvalid if the
 // family has no runs.
 Result<estimate::Site> LearnFrom(const estimate::DataSet& set, const std::string& family);
 

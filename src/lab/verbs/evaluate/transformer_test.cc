@@ -69,7 +69,7 @@ TEST_F(Transformers, AreAnsweredInPartsWithoutADaemon) {
   const Ran text = Ask({"--seq-len", "8", "--batch", "2"});
   EXPECT_THAT(text.out, HasSubstr("llama, 16 layers, 271.1 M parameters"));
   EXPECT_THAT(text.out, HasSubstr("the peak is reached in the optimizer's step"));
-  EXPECT_THAT(text.out, HasSubstr(" 824M\n")) << "one unit in all outputs";
+  EXPECT_THAT(text.out, HasSubstr(" 824M\n")) << "all outputs use the same unit";
 }
 
 TEST_F(Transformers, OptionsChangeTheAnswer) {

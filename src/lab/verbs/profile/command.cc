@@ -152,7 +152,7 @@ class ProfileCall {
   std::vector<gpu::DeviceInfo> devices_;
   std::vector<Lane> lanes_;
   std::vector<ProfiledWorkload> workloads_;  // workloads of this invocation
-  std::vector<ProfiledWorkload> all_;        // also those measured in this folder before
+  std::vector<ProfiledWorkload> all_;        // including those measured in this folder earlier
   std::deque<PlannedRun> plan_;              // remaining runs
   std::size_t planned_ = 0;
 };

@@ -1,4 +1,4 @@
-// Derives findings from measured runs: solo times, slowdowns beside other workloads, model
+// Derives findings from measured runs: solo times, slowdowns alongside other workloads, model
 // parameters, and the cost of monitoring. Pure functions.
 #pragma once
 
@@ -35,7 +35,7 @@ struct Meeting {
 struct WatchingCost {
   std::string workload;
   Watcher watcher = Watcher::kCarma;
-  Spread share;  // additional run time, relative to the run time
+  Spread share;  // additional run time, relative to the run without a watcher
 };
 
 struct TypeFindings {
@@ -60,7 +60,7 @@ std::optional<KnownTime> KnownTimeOf(const ProfiledWorkload& workload, const std
 // The slowdown of a process while others computed. The process is assumed to have run at full speed
 // at other times. With more than two members, the extra time caused by a subset of the others is
 // assumed to be proportional to the size of that subset. time_s: solo computing time; others: the
-// other processes' computing intervals, in any order. Empty if the process ran beside others for
+// other processes' computing intervals, in any order. Empty if the process ran alongside others for
 // too short a time.
 struct Interval {
   double from_s = 0;

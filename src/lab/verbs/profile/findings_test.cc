@@ -37,16 +37,16 @@ TEST(SlowdownOf, CountsTheTimeWithoutNeighboursAsAlone) {
   };
   // The process does 100 s of work in 150 s.
   const Case cases[] = {
-      {"beside one all the time", {{-5, 500}}, 1, 1.5},
-      {"beside one for 100 s: 50 s of work in them", {{50, 500}}, 1, 2.0},
+      {"one neighbour, all the time", {{-5, 500}}, 1, 1.5},
+      {"one neighbour for 100 s, in which 50 s of work are done", {{50, 500}}, 1, 2.0},
       {"the neighbour was started again after a pause", {{0, 60}, {110, 160}}, 1, 2.0},
       {"two neighbours, all the time", {{0, 150}, {0, 150}}, 2, 1.5},
-      {"two neighbours, one of them all the time: 100 s beside two",
+      {"two neighbours, one all the time and one for 100 s",
        {{0, 150}, {0, 100}},
        2,
        1.6180},
-      {"hardly beside anybody", {{0, 20}}, 1, std::nullopt},
-      {"nobody", {}, 1, std::nullopt},
+      {"one neighbour, but only briefly", {{0, 20}}, 1, std::nullopt},
+      {"no neighbours", {}, 1, std::nullopt},
   };
   for (const Case& each : cases) {
     const auto slowdown = SlowdownOf(100, {0, 150}, each.others, each.neighbours);

@@ -57,7 +57,7 @@ class KeptProgram {
     std::string workdir;                   // empty: the current folder
     std::string output;                    // new file for stdout and stderr
   };
-  // Errors: the system's.
+  // Fails with a system error.
   static Result<KeptProgram> Start(const Order& order);
 
   // A descriptor that is readable when the keeper has reported something.
@@ -65,8 +65,8 @@ class KeptProgram {
   // Processes the keeper's reports; never blocks.
   void Listen();
   bool ended() const { return ended_; }
-  // Returns the result once the program has exited. Errors: kInvalid: the command cannot be run;
-  // kIo: the keeper was killed.
+  // Returns the result once the program has exited, kInvalid if the command cannot be run, or kIo
+  // if the keeper was killed.
   Result<KeptRun> Outcome() const;
   // Start time in CLOCK_BOOTTIME; empty if the keeper has not reported it yet.
   std::optional<std::int64_t> began_ns() const { return began_ns_; }

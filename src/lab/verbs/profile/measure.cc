@@ -69,7 +69,7 @@ class Measurement::ActiveRun {
     for (const std::string& member : run_.members) slots_.push_back({.workload = member});
   }
 
-  // Starts the run. Errors: MPS is not available; system errors.
+  // Starts the run. Fails if MPS is not available, or with a system error.
   Result<Unit> Begin() {
     if (run_.method == ProfileMethod::kMps) {
       auto mps = KeptMps::Start({.shim = base::ExecutableDir() + "/carma-shim",
@@ -105,7 +105,7 @@ class Measurement::ActiveRun {
     }
   }
 
-  // Errors: system errors if a member cannot be restarted.
+  // Returns a system error if a member cannot be restarted.
   Result<Unit> TakeNews() {
     for (std::size_t i = 0; i < slots_.size(); ++i) {
       Slot& slot = slots_[i];
@@ -190,7 +190,7 @@ class Measurement::ActiveRun {
   Result<Unit> StartMember(std::size_t i) {
     const auto workload =
         std::ranges::find(options_.workloads, slots_[i].workload, &ProfiledWorkload::name);
-    CARMA_CHECK(workload != options_.workloads.end(), "a planned workload is known");
+    CARMA_CHECK(workload != options_.workloads.end(), "a planned workload is unknown");
     auto program = CARMA_TRY(KeptProgram::Start({.command = workload->command,
                                                  .environment = EnvironmentOf(i),
                                                  .workdir = workload->workdir,
@@ -252,7 +252,7 @@ class Measurement::Place {
   const ActiveRun* run() const { return run_.get(); }
 
   // Samples the lane before the run. Empty if another process uses the GPU; `by` then describes
-  // that process. Errors: driver errors.
+  // that process. Returns the driver's errors.
   Result<std::optional<ProfileSample>> LookBefore(const Options& options, std::string& by) const {
     std::optional<ProfileSample> first;
     for (const std::size_t device : lane_.devices) {

@@ -45,11 +45,12 @@ class Measurement {
   ~Measurement();
 
   // Blocks until all runs have ended. A GPU type with several lanes executes several runs at the
-  // same time. A run is reported as failed if a workload fails while running beside others. Does
-  // not leave any process running, even after an error. Errors: kConflict: a GPU is in use, or the
-  // run was interrupted; kInvalid: a workload fails even when running alone; driver errors.
+  // same time. A run is reported as failed if a workload fails while running alongside others. Does
+  // not leave any process running, even after an error. Returns kConflict if a GPU is in use or the
+  // run was interrupted, kInvalid if a workload fails even when running alone, or a driver error.
   Result<Unit> Run(std::deque<PlannedRun> plan, const Listener& listener);
-  // Runs a workload's calibration on the first lane and returns its output. Errors: those of Run().
+  // Runs a workload's calibration on the first lane and returns its output, or an error as Run()
+  // does.
   Result<std::string> Calibrate(const ProfiledWorkload& workload);
 
  private:

@@ -68,7 +68,7 @@ struct PlanOptions {
   int repeats = 3;
   bool pairs = true;
   std::vector<int> degrees;       // how many copies of a workload to run together
-  std::vector<Watcher> watchers;  // watchers whose cost is to be measured
+  std::vector<Watcher> watchers;  // watchers whose cost should be measured
 };
 
 // Returns all runs in order. Solo runs come first, because all other runs are compared with them.
@@ -98,8 +98,8 @@ struct Lane {
   std::vector<std::string> uuids;    // UUIDs of these devices
   bool mig = false;
 };
-// chosen: GPU numbers in the list; if it is empty, all usable GPUs. Errors: kNotFound: a chosen GPU
-// does not exist or is unusable.
+// chosen: GPU numbers in the list; if it is empty, all usable GPUs. Returns kNotFound if a chosen
+// GPU does not exist or is unusable.
 Result<std::vector<Lane>> LanesOf(std::span<const gpu::DeviceInfo> devices,
                                   std::span<const std::size_t> chosen);
 // The distinct types of the lanes, each with the largest number of instances in a lane.

@@ -24,10 +24,10 @@ struct ProfileSample {
   std::optional<double> energy_j;
 };
 // Times at which a GPU first became active and at which its activity finally ended. The last sample
-// should be later than both. Interpolates within the spans of the first and the last active sample:
-// the GPU counts as active for a part of the span, namely the sample's activity divided by the
-// usual activity. Uses the coarse utilisation if there is no SM activity. Empty if both are unknown
-// or the GPU was never active. Samples are in chronological order; the first only marks the
+// should be later than both. Interpolates within the spans of the first and last active samples.
+// The share of such a span in which the GPU counts as active is the sample's activity divided by
+// the usual activity. Uses the coarse utilisation if there is no SM activity. Empty if both are
+// unknown or the GPU was never active. Samples are in chronological order; the first only marks the
 // beginning of the second sample's span.
 struct ActiveSpan {
   double from_s = 0;
@@ -89,10 +89,10 @@ struct MeasuredRun {
 };
 
 std::string MeasuredRunJson(const MeasuredRun& run);
-// Errors: kInvalid with the position in the line.
+// Returns kInvalid with the position in the line if it cannot be parsed.
 Result<MeasuredRun> ParseMeasuredRun(std::string_view line);
 // Parses all lines of a results file. An incomplete last line, which begins at `whole_bytes`, is
-// ignored. Errors: kInvalid with the line number.
+// ignored. Returns kInvalid with the line number for any other invalid line.
 struct KeptRuns {
   std::vector<MeasuredRun> runs;
   std::size_t whole_bytes = 0;
@@ -102,8 +102,8 @@ Result<KeptRuns> ParseMeasuredRuns(std::string_view text, std::string_view where
 // The results folder. Only one `carma profile` at a time can hold it.
 class ResultFolder {
  public:
-  // Creates the folder if necessary. Errors: kConflict: another process uses the folder; kInvalid:
-  // the folder's file is not a list of runs.
+  // Creates the folder if necessary. Returns kConflict if another process uses the folder, or
+  // kInvalid if the folder's file is not a list of runs.
   static Result<ResultFolder> Open(const std::string& path);
   // Opens the folder for reading only, so Add and Write are not allowed. Nothing is created or
   // locked. A missing folder has no runs.

@@ -51,7 +51,7 @@ std::string GroupText(const std::vector<std::string>& members) {
   return base::Join(members, " + ");
 }
 
-// A table that is printed on the terminal and on the page.
+// A table that is shown in the terminal and in the HTML report.
 struct Sheet {
   std::vector<std::string> titles;
   std::size_t left = 1;  // number of left-aligned columns
@@ -237,7 +237,7 @@ void PutMeetingFigures(std::string& out, const TypeFindings& type) {
     }
     const report::BarMark alone{1, "alone"};
     PutFigure(out, fmt::format("Slowdown of copies, {}", word), std::move(copies), alone);
-    PutFigure(out, fmt::format("Slowdown of the first workload beside the second, {}", word),
+    PutFigure(out, fmt::format("Slowdown of the first workload alongside the second, {}", word),
               std::move(pairs), alone);
   }
   out += "</div>\n";

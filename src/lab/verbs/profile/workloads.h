@@ -33,31 +33,31 @@ struct ProfiledWorkload {
 };
 
 // Parses one JSON object per line; empty lines and lines that begin with '#' are ignored. "command"
-// is a list of words, or a string for /bin/sh. Errors: kInvalid with the line number.
+// is a list of words, or a string for /bin/sh. An invalid line returns kInvalid with its number.
 Result<std::vector<ProfiledWorkload>> ParseProfiledWorkloads(std::string_view text,
                                                              std::string_view where);
 std::string ProfiledWorkloadJson(const ProfiledWorkload& workload);
 
 // Single-GPU tasks of the built-in catalogue for simulated servers. carma-simtask runs each of them
 // for `seconds` of computing. names: if empty, one light, two medium and one heavy workload.
-// Errors: kNotFound: no such workload; kInvalid: a workload needs several GPUs.
+// Returns kNotFound if there is no such workload, or kInvalid if a workload needs several GPUs.
 Result<std::vector<ProfiledWorkload>> SimulatedWorkloads(std::span<const std::string> names,
                                                          const std::string& simtask,
                                                          double seconds);
 // Networks for measurements on real hardware (bench/gpu/train_task.py, which needs PyTorch). Each
 // is trained for about `seconds`. names: if empty, one light, two medium and one heavy network.
-// Errors: kNotFound, kInvalid (not NETWORK-bBATCH).
+// Returns kInvalid if a name is not of the form NETWORK-bBATCH.
 Result<std::vector<ProfiledWorkload>> TrainedWorkloads(std::span<const std::string> names,
                                                        const std::string& python,
                                                        const std::string& script, double seconds);
 
 // The signature that the daemon stores for this user's submission of the same command from the same
 // folder (estimate/signature.h). Reads the summary that `task` names. folder: where `carma profile`
-// was called. Errors: kInvalid: not a valid submission.
+// was called. Returns kInvalid if the submission is invalid.
 Result<std::string> SignatureOf(const ProfiledWorkload& workload, const std::string& folder,
                                 std::uint32_t uid);
 
-// Reads the number of steps from a calibration's output. Errors: kInvalid if the number is missing
+// Reads the number of steps from a calibration's output. Returns kInvalid if the number is missing
 // or invalid.
 Result<double> StepsTold(std::string_view output);
 // Returns a copy of the workload without calibration. The number of steps is inserted in its

@@ -107,8 +107,8 @@ Result<config::Settings> BaseSettings(const std::string& path) {
   return std::move(loaded.settings);
 }
 
-// The sharing method named by the words. If they name none, the two methods that a daemon chooses
-// between.
+// The sharing method named by the words. If they name none, returns the two methods that a daemon
+// chooses between.
 std::vector<std::string> MethodsOf(const std::vector<PolicyWord>& words) {
   std::vector<std::string> methods{"mps", "streams"};
   for (const PolicyWord& word : words) {

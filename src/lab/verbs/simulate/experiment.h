@@ -43,7 +43,7 @@ struct Experiment {
 
 // Reads an experiment file into `experiment`. Load keys are at the top level. [common] has words
 // for every policy. Each [run.LABEL] is one policy. [matrix] has lists of values, and every
-// combination of values is a policy. Errors: kInvalid "path:line: …".
+// combination of values is a policy. Returns kInvalid "path:line: …" for an invalid file.
 Result<Unit> ReadExperiment(const std::string& path, std::string_view text, Experiment& experiment);
 
 // The command that repeats all runs of these policies, quoted for a shell, and the command for a

@@ -27,8 +27,8 @@ struct SimPolicy {
 };
 
 // Splits comma-separated words such as "magm,sm_cap=0.8,estimator=gpumemnet"; a word without '=' is
-// the mapper. A list of several items is in parentheses: "weights=(ada=2, bob=3)". Errors:
-// kInvalid.
+// the mapper. A list of several items is in parentheses: "weights=(ada=2, bob=3)". Returns kInvalid
+// if a word is malformed.
 Result<std::vector<PolicyWord>> SplitPolicy(std::string_view spec, const std::string& where);
 
 // The default comparison: exclusive use, and the configured rules under each of these sharing
@@ -45,10 +45,11 @@ struct PolicyWordInfo {
 std::vector<PolicyWordInfo> PolicyWords();
 
 // Makes a policy that starts from `base` (a configuration file, or the defaults) and applies the
-// words in order; later words win. Errors: kInvalid "where: key: expected …".
+// words in order; later words win. Returns kInvalid "where: key: expected …" for an invalid word.
 Result<SimPolicy> MakePolicy(const config::Settings& base, const std::vector<PolicyWord>& words);
 
-// Applies --model words to the policy (sim::ModelWords). Errors: kInvalid "where: …".
+// Applies --model words to the policy (sim::ModelWords). Returns kInvalid "where: …" for a bad
+// word.
 Result<Unit> ApplyModel(const std::vector<PolicyWord>& words, SimPolicy& policy);
 
 // The kInvalid error "where: key: expected …, not 'value'".

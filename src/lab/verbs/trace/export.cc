@@ -66,8 +66,8 @@ Result<LoadedJobs> LoadHistory(Context& context, const ExportFlags& flags) {
                    .line = static_cast<std::int32_t>(trace.jobs.size()) + 1,
                    .status = task.launched_ms ? StatusOf(task) : trace::JobStatus::kPending};
     // Only the last attempt counts, because time lost in earlier crashes is due to the scheduler,
-    // not the job. A task that has saved a checkpoint gets no duration: its work spans several
-    // attempts, but only the times of the last attempt are known.
+    // not the job. A task that has saved a checkpoint gets no duration, because its work spans
+    // several attempts but only the times of the last attempt are known.
     if (task.launched_ms && task.ended_ms && task.checkpoints == 0)
       job.duration = Duration(std::max<std::int64_t>(0, *task.ended_ms - *task.launched_ms));
     job.user = trace.users.Number(task.user).value_or(0);

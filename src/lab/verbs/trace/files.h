@@ -16,11 +16,11 @@
 
 namespace carma::cli {
 
-// Returns the absolute path of a path relative to the current folder. Errors: kIo: the current
+// Returns the absolute path of a path relative to the current folder. Returns kIo if the current
 // folder does not exist.
 Result<std::string> AbsolutePath(const std::string& path);
-// "demo60" means the built-in trace unless a file has that name. Errors: those of trace::ParseTrace
-// and of reading a file.
+// "demo60" means the built-in trace unless a file has that name. Returns the errors of
+// trace::ParseTrace and of reading a file.
 Result<trace::TaskTrace> LoadTaskTrace(const std::string& path);
 // Loads the built-in catalogue if `path` is empty.
 Result<trace::Catalogue> LoadCatalogue(const std::string& path);
@@ -46,7 +46,7 @@ std::string MadeBy(const Context& context, std::string_view command, const JobSo
 
 // A sink that writes to the command's output.
 trace::Sink OutputOf(Context& context);
-// Converts the jobs to submissions of their workloads. Errors: kInvalid: a job with an unknown
+// Converts the jobs to submissions of their workloads. Returns kInvalid if a job has an unknown
 // workload.
 Result<trace::TaskTrace> TasksOf(const LoadedJobs& loaded);
 Result<trace::Submission> TaskOf(const trace::Job& job, const LoadedJobs& loaded);
@@ -61,7 +61,7 @@ struct LoadedSummaries {
   std::vector<std::string> troubles;  // "bert: the catalogue does not name a summary file" …
 };
 // Reads each workload's file in `folder`; the case of file names is ignored. Unreadable files are
-// listed in `troubles`. Errors: kIo: the folder does not exist.
+// listed in `troubles`. Returns kIo if the folder does not exist.
 Result<LoadedSummaries> LoadSummaries(const trace::Catalogue& catalogue, const std::string& folder);
 
 }  // namespace carma::cli

@@ -36,8 +36,8 @@ struct ReplayStep {
 };
 
 // Makes one step per submission. carma-simtask runs the workload, and the task gets the workload's
-// name. A workload that cannot be estimated gets whole GPUs. Errors: kInvalid (an invalid output
-// folder; memory specified for a task that the trace does not have).
+// name. A workload that cannot be estimated gets whole GPUs. Returns kInvalid for an invalid output
+// folder, or if memory is specified for a task that the trace does not have.
 Result<std::vector<ReplayStep>> PlanReplay(const trace::TaskTrace& trace,
                                            const std::vector<const trace::Workload*>& workloads,
                                            const ReplayOptions& options);
@@ -78,7 +78,7 @@ class Replay {
   // show: called about once a second; may be empty.
   Replay(ReplayServer& server, Show show) : server_(server), show_(std::move(show)) {}
   // Blocks until all tasks are submitted or, with `wait`, until all have ended. Waits up to a
-  // minute for a restarting daemon. Errors: daemon errors, with the number of submitted tasks.
+  // minute for a restarting daemon. Daemon errors state the number of submitted tasks.
   Result<ReplayProgress> Run(const std::vector<ReplayStep>& steps, bool wait);
 
  private:

@@ -174,7 +174,7 @@ TEST(PlanReplay, MakesSimulatedTasks) {
   ASSERT_TRUE(second);
   EXPECT_EQ(second->gpus, 2);
   EXPECT_FALSE(second->memory_mib);
-  EXPECT_TRUE(second->exclusive) << "no estimate is possible: GPUs of its own";
+  EXPECT_TRUE(second->exclusive) << "no estimate is possible, so it gets exclusive GPUs";
 }
 
 TEST(PlanReplay, ATaskGetsTheClassAccountAndGpuTypeOfItsRow) {

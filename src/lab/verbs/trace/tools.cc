@@ -36,7 +36,7 @@ Result<Duration> ParseMoment(const char* option, const std::string& text,
                  base::Printable(text, 40) + "'");
 }
 
-// The number of a name; empty if the name is empty. Errors: kNotFound.
+// The number of a name; empty if the name is empty. Returns kNotFound if the trace lacks the name.
 Result<std::optional<std::uint32_t>> NumberOf(const trace::Names& names, const char* what,
                                               const std::string& name) {
   if (name.empty()) return std::optional<std::uint32_t>();

@@ -114,7 +114,7 @@ TEST_F(TraceTools, KeepTheRequestsOfTasks) {
   EXPECT_NE(script.out.find(" --account vision --qos night --gpu-type A100 --cpus 4 "),
             std::string::npos)
       << script.out;
-  EXPECT_NE(script.out.find(" --gpus 1 --cpus 3 "), std::string::npos) << "cores are whole";
+  EXPECT_NE(script.out.find(" --gpus 1 --cpus 3 "), std::string::npos) << "cores are rounded up";
   const Ran generated = Run({"generate", "--fit", tasks, "--tasks", "9"});
   EXPECT_NE(generated.out.find(",vision,night,4,A100\n"), std::string::npos) << generated.out;
   const std::string bad =
@@ -278,7 +278,7 @@ TEST_F(TraceTools, ExportReadsTheDaemonsHistory) {
             "6,1,,bob,pending,\n"
             "7,1,,bob,passed,\n");
   EXPECT_NE(Run({"export", "--as", "script"}).out.find("--solo-s 925 "), std::string::npos)
-      << "alone, not as long as it took beside others";
+      << "the solo run time, not the time with neighbours";
   const Ran tasks = Run({"export", "--as", "tasks"});
   EXPECT_EQ(tasks.exit_code, 2);
   EXPECT_EQ(tasks.err,

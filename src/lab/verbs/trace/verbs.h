@@ -14,7 +14,7 @@ struct ReplayFlags {
   std::string trace;
   std::string workloads;  // empty: the built-in catalogue
   std::string estimate = "oracle";
-  std::vector<std::string> memory;  // memory that single tasks state: "38=6G"
+  std::vector<std::string> memory;  // memory that individual tasks request: "38=6G"
   std::string simtask;              // empty: look in this program's folder
   std::string output_dir;           // empty: ./carma-replay
   bool wait = false;
