@@ -1,5 +1,5 @@
-// What the server knows about the memory and run times of tasks, in the API. Estimates are based on
-// it.
+// The API's view of what the server has learned about the memory and run times of tasks. It is the
+// basis of estimates.
 #pragma once
 
 #include <cstdint>

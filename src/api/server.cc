@@ -90,7 +90,7 @@ std::optional<Peer> PeerOf(int fd) {
 }
 
 // Rejects DNS rebinding: a page of another site can make its own name resolve to 127.0.0.1, where a
-// port may lead to this daemon (directly or by ssh -L). The request's Host header names that site.
+// port may lead to this daemon (directly or through ssh -L). The Host header still names the site.
 bool IsLoopbackHost(std::string_view host) {
   if (host.starts_with("[::1]")) return true;
   const std::string_view name = host.substr(0, host.find(':'));

@@ -380,7 +380,7 @@ TEST(OpenApi, DescribesTheFieldsOfEverySchema) {
 TEST(OpenApi, AChangeNeedsNoFieldAndMayRemoveEach) {
   const Json document = base::ParseJson(OpenApiJson()).value();
   const Json& schemas = document["components"]["schemas"];
-  EXPECT_FALSE(schemas["TaskSpec"].contains("required")) << "common may have its workdir";
+  EXPECT_FALSE(schemas["TaskSpec"].contains("required")) << "the workdir may be in common";
   EXPECT_FALSE(schemas["TaskChange"].contains("required"));
   EXPECT_EQ(schemas["TaskChange"]["properties"].size(), schemas["TaskSpec"]["properties"].size());
   for (const auto& [name, field] : schemas["TaskChange"]["properties"].items()) {

@@ -181,7 +181,7 @@ TEST_F(FolderForAll, OurOwnLinkIsFollowed) {
 }
 
 TEST_F(FolderForAll, AnotherUsersLinkIsNotFollowed) {
-  if (::getuid() != 0) GTEST_SKIP() << "needs root, to give a link away";
+  if (::getuid() != 0) GTEST_SKIP() << "needs root to change a link's owner";
   const std::string link = Link("link", dir_ + "/own", true);
   const std::string folder = Link("folder", dir_, true), null = Link("null", "/dev/null", true);
   const std::string ours = dir_ + "/ours";
@@ -191,7 +191,7 @@ TEST_F(FolderForAll, AnotherUsersLinkIsNotFollowed) {
   EXPECT_EQ(RewriteFileAtomic(link, "new").error().code, ErrorCode::kDenied);
   EXPECT_EQ(*ReadFile(dir_ + "/own", 100), "old");
   ASSERT_EQ(::chmod(shared_.c_str(), 0755), 0);
-  EXPECT_TRUE(WriteFileAtomic(link, "new")) << "its owner could not put it there any more";
+  EXPECT_TRUE(WriteFileAtomic(link, "new")) << "other users can no longer create links there";
   EXPECT_EQ(*ReadFile(dir_ + "/own", 100), "new");
 }
 

@@ -231,7 +231,7 @@ class FieldReader {
 };
 
 // Reads into `value`. Fields that are absent keep their values. pointer: the position of the object
-// in its document. Errors: kInvalid with the JSON pointer.
+// in its document. Returns kInvalid with a JSON pointer if a field is invalid.
 template <HasFields T>
 Result<T> FieldsFromJson(const Json& json, const std::string& pointer, Unknown unknown,
                          T value = {}) {

@@ -11,8 +11,8 @@
 namespace carma::base {
 namespace {
 
-// Builds the value, limits its depth and rejects duplicate keys. The library's own parser does
-// neither of the last two.
+// Builds the value, and rejects excessive depth and duplicate keys, which the library's own parser
+// accepts.
 class BoundedSax {
  public:
   explicit BoundedSax(Json& target) : target_(target) {}

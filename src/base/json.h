@@ -17,7 +17,7 @@ using Json = nlohmann::json;
 
 inline constexpr int kMaxJsonDepth = 64;
 
-// Errors: kInvalid with the byte offset for malformed text, more than kMaxJsonDepth levels, invalid
+// Returns kInvalid with the byte offset for malformed text, more than kMaxJsonDepth levels, invalid
 // UTF-8, or duplicate keys.
 Result<Json> ParseJson(std::string_view text);
 // Writes one line without whitespace. Invalid UTF-8 is replaced, so it never causes an exception.

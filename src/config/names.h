@@ -30,7 +30,7 @@ inline constexpr std::string_view kAllowGroups = "daemon.allow_groups";
 std::vector<NameMistake> UnknownNames(const Settings& settings);
 
 // Checks that the group named by daemon.socket_group exists; without it, carmad does not start. May
-// wait for a name service. Errors: kNotFound, kUnavailable, with the key.
+// wait for a name service. Returns kNotFound or kUnavailable with the key.
 Result<Unit> CheckSocketGroup(const Settings& settings);
 
 }  // namespace carma::config

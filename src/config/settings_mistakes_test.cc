@@ -63,7 +63,7 @@ TEST(Settings, MistakesNameThePlaceAndTheExpectedValue) {
       {"nothing is ever shared",
        "[collocation]\nmethod = \"exclusive\"\n[idle]\naction = \"share\"",
        "f.toml:4: idle.action: expected \"tell\" or \"end\" with policy.mapper = \"exclusive\""},
-      {"partitions of a server of several GPUs",
+      {"partitions with one server for several GPUs",
        "[collocation]\nmps_servers = \"user\"\nsm_partitions = true",
        "f.toml:3: collocation.sm_partitions: expected false unless collocation.mps_servers is"},
       {"control bytes", "[daemon]\nlog_level = \"a\\u0007\"", "not 'a?'"},

@@ -204,7 +204,7 @@ TEST(Settings, EveryKeyIsReadFromAFileAndShownAsItWasWritten) {
   }
   std::vector<std::string> known;
   for (const KeyInfo& key : Keys()) known.push_back(key.name);
-  EXPECT_EQ(tested, known) << "a key lacks its case here";
+  EXPECT_EQ(tested, known) << "a key has no test case here";
 }
 
 TEST(Settings, EveryKeyRefusesInvalidValues) {

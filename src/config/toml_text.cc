@@ -38,8 +38,8 @@ std::pair<std::string, unsigned> Scalar(const toml::node& node) {
   return {};
 }
 
-// Only a list of numbers, or a list of texts without commas, can be written as one text. An empty
-// list counts as both.
+// Only a list of numbers, or a list of strings without commas, can be written as one string. An
+// empty list counts as both.
 void FillList(const toml::array& list, Entry& entry) {
   unsigned forms = kTextList | kNumberList;
   for (const toml::node& item : list) {

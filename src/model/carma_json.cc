@@ -65,7 +65,7 @@ Taken TakeText(const Json& value, std::string& target, std::string_view pointer,
   return {};
 }
 
-// Accepts true and false, and 0 and 1 as in the data sets.
+// Accepts true and false, and also 0 and 1, which the data sets use.
 bool ReadFlag(const Json& value, bool& target) {
   const std::optional<std::int64_t> number =
       value.is_boolean() ? value.get<bool>() : WholeNumber(value);

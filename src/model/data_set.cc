@@ -1,4 +1,4 @@
-// Reads data sets that have one layer list per line, with or without gzip.
+// Reads data sets with one layer list per line, optionally compressed with gzip.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>

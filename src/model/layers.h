@@ -101,7 +101,7 @@ struct SavedBytes {
   friend bool operator==(const SavedBytes&, const SavedBytes&) = default;
 };
 
-// Other memory of a training run, in bytes as stored.
+// Other memory that a training run holds, in bytes as stored.
 struct HeldBytes {
   double trained = 0;  // weights, without gradients
   double frozen = 0;   // weights that are not trained; includes the scales of quantised weights

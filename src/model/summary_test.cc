@@ -273,8 +273,8 @@ TEST(TorchTree, InfersWidthsFromConstructorsButNoShapes) {
   EXPECT_EQ(list.layers[3].name, "h.0.attn.c_attn");
   EXPECT_EQ(list.layers[3].in_features, 8);
   EXPECT_EQ(list.layers[3].out_features, 24) << "216 = 24 x (8 + 1)";
-  EXPECT_EQ(list.layers[4].in_features, 8) << "24 + 1 does not divide 72, the norm's 8 + 1 does";
-  EXPECT_EQ(list.layers[5].params, 4) << "the block's own: 292 less 216 and 72";
+  EXPECT_EQ(list.layers[4].in_features, 8) << "72 is not a multiple of 24 + 1 but of 8 + 1";
+  EXPECT_EQ(list.layers[5].params, 4) << "the block's own: 292 minus 216 and 72";
 }
 
 TEST(TorchTree, DerivesParametersFromConstructors) {

@@ -60,7 +60,7 @@ std::optional<double> IterationS(const WorkloadProfile& profile);
 
 // CSV with a header line. The profiles keep their order, and numbers are read back exactly.
 std::string ProfilesCsv(std::span<const WorkloadProfile> profiles);
-// where: the file's name for messages. Errors: kInvalid with the line for a missing column, a value
+// where: the file's name for messages. Returns kInvalid with the line for a missing column, a value
 // out of range, sensitivity without pressure or vice versa, or two lines for a workload on one GPU
 // type.
 Result<std::vector<WorkloadProfile>> ParseProfiles(std::string_view text, std::string_view where);

@@ -20,7 +20,7 @@ namespace carma::slurm {
 
 // The next step. After a crash it may already have been done.
 enum class ReturnStep {
-  kAsked,    // nothing was done
+  kAsked,    // nothing has been done yet
   kRequeue,  // scontrol requeuehold
   kRaise,    // scontrol update
   kRelease,  // scontrol release
@@ -111,7 +111,7 @@ struct FailedRun {
   std::int64_t most_mib = 0;    // of one GPU on this node; a run that had all of it is not retried
   std::uint64_t job = 0;
 };
-// Plans the requeue. Errors: kConflict with the reason if the job is not requeued.
+// Plans the requeue. Returns kConflict with the reason if the job is not requeued.
 Result<JobReturn> ReturnOf(const FailedRun& run);
 // Plans to move a job off the node where it waits, which must be its only node.
 JobReturn LeaveNode(const Job& job);

@@ -76,7 +76,7 @@ TEST_F(HistoryTest, GivesTheTasksOfASpanById) {
   };
   const Case cases[] = {
       {"all", {}, {1, 2, 3, 4, 5}},
-      {"both ends belong to it",
+      {"both ends are inclusive",
        {.submitted_from = base::FromMs(2'000), .submitted_to = base::FromMs(4'000)},
        {2, 3, 4}},
       {"the newest", {.newest = 2}, {4, 5}},

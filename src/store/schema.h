@@ -1,4 +1,4 @@
-// The state file's tables, and how older files are upgraded.
+// Defines the state file's tables and upgrades older files.
 #pragma once
 
 #include <cstdint>

@@ -76,7 +76,7 @@ struct State {
   std::string socket;
   Step step;
   std::int64_t lease = 0;
-  bool joined = false;  // the lease is that of the job's script
+  bool joined = false;  // the step uses the lease of the job's script
   std::string trouble;  // why there is no lease
   Shared* shared = nullptr;
   std::uint32_t tasks = 0, ended = 0;

@@ -129,7 +129,7 @@ TEST(SpankTail, ReadsOnlyTheFileThatTheTaskOpened) {
     EXPECT_EQ(tail.size(), 16'384U);
     EXPECT_TRUE(tail.ends_with("CUDA out of memory"));
     ::chmod(path.c_str(), 0600);
-    EXPECT_EQ(TailOf(file, 65'534, 65'534), "") << "not the user's to read";
+    EXPECT_EQ(TailOf(file, 65'534, 65'534), "") << "the user may not read it";
     ASSERT_EQ(::chown(path.c_str(), 0, 4'321), 0);
     ::chmod(path.c_str(), 0640);
     EXPECT_EQ(TailOf(file, 65'534, 65'534), "");
