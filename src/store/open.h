@@ -26,7 +26,7 @@ Result<Unit> CheckNoLink(const std::string& path);
 // How long a call waits while another program (such as an administrator's sqlite3) locks the file.
 inline constexpr int kBusyTimeoutMs = 5'000;
 
-// Checks the file without changing it or its log and without creating any other file. Returns
+// Checks the file without changing it or its log, and without creating other files. Returns
 // kCorrupt if the file is not SQLite or not CARMA's, has damaged pages, or is missing although its
 // log exists; kConflict for a newer schema or a symbolic link; and kNotFound if a new file may be
 // created.
