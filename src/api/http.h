@@ -1,4 +1,4 @@
-// HTTP/1.1 with JSON over a Unix socket (and loopback TCP): server and client. Does not expose
+// An HTTP/1.1 server and client for JSON over a Unix socket or loopback TCP. Does not expose
 // Boost.Beast.
 #pragma once
 

@@ -1,5 +1,5 @@
 // A type lists its fields once, and all code that visits the fields uses this list: conversion to
-// and from JSON, the API's description, checks, columns. For example:
+// and from JSON, the API's description, checks and columns. For example:
 //
 //   struct Sample {
 //     std::int64_t used_mib = 0;

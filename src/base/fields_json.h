@@ -190,11 +190,11 @@ class FieldReader {
     constexpr bool kTexts = std::is_same_v<Each, std::string>;
     const Json& json = *in_->Raw(name);
     if (!json.is_object() || json.size() > rule.max_items)
-      return in_->Complain(name, kTexts ? "an object with text values" : "an object of numbers");
+      return in_->Complain(name, kTexts ? "an object of strings" : "an object of numbers");
     value.clear();
     for (const auto& [key, each] : json.items()) {
       if (kTexts ? !each.is_string() : !each.is_number_integer())
-        return in_->Complain(name, kTexts ? "texts as values" : "an object of numbers");
+        return in_->Complain(name, kTexts ? "strings as values" : "an object of numbers");
       value.insert(value.end(), {key, each.template get<Each>()});
     }
   }

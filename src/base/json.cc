@@ -178,7 +178,7 @@ bool JsonReader::Get(const char* key, std::vector<std::string>& target, std::siz
         return item.is_string() && item.get_ref<const std::string&>().size() <= max_bytes;
       });
   if (!good) {
-    Complain(key, "a list of at most " + std::to_string(max_items) + " texts");
+    Complain(key, "a list of at most " + std::to_string(max_items) + " strings");
     return false;
   }
   target = value->get<std::vector<std::string>>();

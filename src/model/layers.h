@@ -1,4 +1,4 @@
-// A model as a list of layers: the common form of all summaries.
+// A model as a list of layers, the common form of all summaries.
 #pragma once
 
 #include <array>

@@ -34,7 +34,7 @@ class OneJob {
  public:
   Job job = Seen("RUNNING", 0);
   std::string comment;
-  std::string refuses;  // rejects requests with a word that starts like this
+  std::string refuses;  // rejects requests with a word that begins with this text
 
   std::vector<std::vector<std::string>> asked;
 
@@ -95,7 +95,7 @@ class Desk {
         ++back.refusals;
       }
     }
-    ADD_FAILURE() << "never done";
+    ADD_FAILURE() << "the requeue never ends";
     return true;
   }
 
@@ -222,7 +222,7 @@ TEST(JobReturn, NextStepFollowsFromSlurmsState) {
       {"no retries left", Asked(), tried, What::kGiveUp, ""},
       {"the comment was overwritten each time", Asked(), often, What::kGiveUp, ""},
       {"a victim loses no retries", innocent, victim, What::kRun, "requeuehold"},
-      {"a victim too often", innocent, often, What::kGiveUp, ""},
+      {"a victim too many times", innocent, often, What::kGiveUp, ""},
       {"forgotten by Slurm", asked, std::nullopt, What::kGiveUp, ""},
       {"always refused", refused, Seen("RUNNING", 0), What::kGiveUp, ""},
       {"returning to the queue", asked, Seen("COMPLETING", 1), What::kWait, ""},
@@ -230,7 +230,7 @@ TEST(JobReturn, NextStepFollowsFromSlurmsState) {
       {"in the queue, released by a user", asked, Seen("PENDING", 1, "Priority"), What::kRun,
        "update"},
       {"raised", raised, Seen("PENDING", 1, held), What::kRun, "release"},
-      {"let go", raised, Seen("PENDING", 1, "BeginTime"), What::kDone, ""},
+      {"released", raised, Seen("PENDING", 1, "BeginTime"), What::kDone, ""},
       {"runs again", raised, Seen("RUNNING", 1), What::kDone, ""},
       {"was restarted by someone else", asked, Seen("RUNNING", 2), What::kDone, ""},
   };
@@ -420,7 +420,7 @@ TEST(JobReturn, ComputesTheClaimOfTheNextRun) {
   FailedRun victim = none;
   victim.out_of_memory = false;
   ASSERT_TRUE(ReturnOf(victim));
-  EXPECT_EQ(ReturnOf(victim)->claim_gib, 0) << "claims the same";
+  EXPECT_EQ(ReturnOf(victim)->claim_gib, 0) << "the claim is unchanged";
 }
 
 TEST(JobReturn, IsKeptWhole) {

@@ -4,9 +4,8 @@
 //   slurmstepd, as root    requests a lease once per step; reports how the step ended
 //   a task, as the user    waits for the lease, so that scancel can end it, and adopts the lease
 //
-// A step without options does nothing, unless its job's script has a lease: then the step shares
-// that lease. A step that requested a lease and got none fails, with the reason on its standard
-// error.
+// A step without options does nothing, unless its job's script has a lease, which the step then
+// shares. A step that requested a lease and got none fails, with the reason on its standard error.
 extern "C" {
 #include <slurm/slurm.h>
 #include <slurm/spank.h>
