@@ -60,7 +60,7 @@ TEST(Settings, MistakesNameThePlaceAndTheExpectedValue) {
        "idle.action = \"share\"\nidle.after = false", "f.toml:1: idle.action: expected \"tell\""},
       {"idle before the next sample", "[idle]\nafter = \"2s\"\n[monitor]\nsample_period = \"4s\"",
        "f.toml:2: idle.after: expected at least monitor.sample_period"},
-      {"GPUs are never shared",
+      {"tasks never share GPUs",
        "[collocation]\nmethod = \"exclusive\"\n[idle]\naction = \"share\"",
        "f.toml:4: idle.action: expected \"tell\" or \"end\" with policy.mapper = \"exclusive\""},
       {"partitions with one server for several GPUs",

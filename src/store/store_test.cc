@@ -236,7 +236,7 @@ TEST_F(StoreTest, ListFiltersAndPages) {
       {"the default class, which few tasks name", {.limit = 2, .qos = "normal"}, {9, 8}},
       {"one user, oldest first", {.user = "bob", .newest_first = false}, {7, 8, 9, 10, 11, 12}},
       {"a limit of 0", {.limit = 0}, {}},
-      {"no limit",
+      {"no limit on tasks",
        {.user = "bob", .limit = std::numeric_limits<std::size_t>::max()},
        {12, 11, 10, 9, 8, 7}},
   };
