@@ -267,7 +267,7 @@ class Session : public std::enable_shared_from_this<Session> {
                     .bearer_token = BearerToken(message[http::field::authorization]),
                     .accepts_gzip = AcceptsGzip(message[http::field::accept_encoding]),
                     .if_none_match = std::string(message[http::field::if_none_match])};
-    stream_.expires_never();  // a long poll may take any time
+    stream_.expires_never();  // a long poll may take any amount of time
     // The pointer is weak, so that a long poll does not keep the connection alive after its client
     // has disconnected.
     hub_->handler(std::move(request), Responder([weak = weak_from_this()](Response response) {

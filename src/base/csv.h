@@ -38,7 +38,7 @@ class CsvRow {
   int line_;
 };
 
-// A whole table in memory. Double quotes follow RFC 4180; a line starting with '#' is a comment;
+// A whole table in memory. Double quotes follow RFC 4180, lines starting with '#' are comments, and
 // CRLF is accepted.
 class CsvTable {
  public:

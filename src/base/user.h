@@ -15,7 +15,7 @@ namespace carma::base {
 struct UserEntry {
   std::string name;
   std::uint32_t gid = 0;  // the primary group's GID
-  std::string home;       // empty, as is the shell, if not in the database
+  std::string home;       // home and shell are empty if not in the database
   std::string shell;
 };
 

@@ -14,8 +14,8 @@ namespace carma::config {
 inline constexpr char kServerSocket[] = "/run/carma/carmad.sock";
 
 // Returns daemon.socket from the sources; later sources win. Empty if it is not set. Errors are
-// ignored: checking the configuration is the daemon's job, and its socket should be found even if a
-// different key is wrong.
+// ignored, because checking the configuration is the daemon's job, and its socket should be found
+// even if a different key is wrong.
 std::string ConfiguredSocket(const Sources& sources);
 
 // ---- the sockets of a job's pilots (carma pilot), which `carma` finds automatically ----

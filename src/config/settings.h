@@ -177,9 +177,9 @@ struct Reread {
   std::vector<std::string> changed;
   std::vector<std::string> need_restart;
 };
-// running: the daemon's current settings, as loaded. policy.mapper keeps its value if one of the
-// old and new mappers shares GPUs and the other does not. Returns the errors of Load(), and
-// kInvalid if a value that cannot change now contradicts a new one.
+// running: the daemon's current settings, as loaded. policy.mapper keeps its value if exactly one
+// of the old and new mappers shares GPUs. Returns the errors of Load(), and kInvalid if a value
+// that cannot change now contradicts a new one.
 Result<Reread> LoadAgain(const Sources& sources, const Loaded& running);
 
 // Loads a text from memory on top of the defaults. `name`: the path to show in messages. Returns

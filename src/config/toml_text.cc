@@ -103,8 +103,8 @@ Result<std::vector<Entry>> ParseToml(const std::string& path, std::string_view t
     return Invalid("{}:{}: {}", path, error.source().begin.line,
                    base::Printable(error.description(), 300));
   }
-  // Restores file order: toml++ sorts tables by name, but the first error in the file should be
-  // reported first.
+  // Restores file order, because toml++ sorts tables by name, but the first error in the file
+  // should be reported first.
   std::ranges::sort(entries, [](const Entry& a, const Entry& b) {
     return std::pair(a.line, std::string_view(a.name)) <
            std::pair(b.line, std::string_view(b.name));

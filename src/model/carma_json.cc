@@ -229,7 +229,7 @@ Taken TakeHeld(const Json& value, LayerList& list) {
 // Reads the notes of carma_summary.py, which are strings.
 Taken TakeNotes(const Json& value, LayerList& list) {
   constexpr std::size_t kMostNotes = 100;
-  if (!value.is_array()) return Expected("/notes", "a list of texts");
+  if (!value.is_array()) return Expected("/notes", "a list of strings");
   for (const Json& item : value) {
     std::string text;
     if (auto taken = TakeText(item, text, "/notes"); !taken) return taken;

@@ -1,4 +1,4 @@
-// Reads CARMA's own layer lists: one JSON object per model (docs/use/layer-lists.md).
+// Reads CARMA's own layer lists, which have one JSON object per model (docs/use/layer-lists.md).
 #pragma once
 
 #include <string_view>

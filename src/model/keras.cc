@@ -80,7 +80,7 @@ constexpr std::array<std::string_view, 5> kTitles{"Layer (type)", "Output Shape"
 template <class Text>
 using Cells = std::array<Text, kTitles.size()>;
 
-// The layout of a table: where each cell of a line begins.
+// The positions at which the cells of a table's lines begin.
 class Grid {
  public:
   explicit Grid(std::string_view header) {

@@ -32,8 +32,8 @@ std::vector<Node> ReadNodes(std::string_view text);
 // not list the job.
 std::optional<std::string> ExcludedNodes(std::string_view text, std::uint64_t id);
 
-// Why the job must stay on its node, as a clause: for example, its user has chosen the node, it
-// uses several nodes, or Slurm may not restart it. Empty if the job may move.
+// Why the job must stay on its node, as a clause, for example because its user has chosen the node,
+// it uses several nodes, or Slurm may not restart it. Empty if the job may move.
 std::string WhyItStays(const Job& job);
 // A node with room for the job; empty if there is none. After the move, either the job is alone
 // there, or at most half of the node's GPU memory is allocated.

@@ -1,4 +1,4 @@
-// Tests the database's guarantees when the machine fails: power cuts, torn logs, kills, full disks.
+// Tests the database's guarantees after power failures, torn logs, kills and full disks.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>

@@ -42,7 +42,7 @@ class Select {
     }
     query_.sql += std::string(first_ ? " WHERE " : " AND ").append(kArrived);
     query_.sql += filter.newest_first ? " ORDER BY id DESC LIMIT ?" : " ORDER BY id LIMIT ?";
-    query_.arguments.emplace_back(static_cast<std::int64_t>(filter.limit));  // SIZE_MAX: none
+    query_.arguments.emplace_back(static_cast<std::int64_t>(filter.limit));  // SIZE_MAX: no limit
   }
 
  private:
