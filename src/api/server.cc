@@ -239,7 +239,7 @@ class Session : public std::enable_shared_from_this<Session> {
   void OnReadError(const beast::error_code& error) {
     const bool parsing = error.category() == make_error_code(http::error::end_of_stream).category();
     if (!parsing || error == http::error::end_of_stream || error == http::error::partial_message) {
-      return Leave();  // closed, timed out or interrupted: no client is waiting
+      return Leave();  // closed, timed out or interrupted, so no client is waiting
     }
     Refuse(ParseFailure(error));
   }

@@ -98,7 +98,7 @@ class FieldWriter {
     }
   }
 
-  void Put(const char* name, Json value);  // not inline: it would be repeated for each type
+  void Put(const char* name, Json value);  // not inline, so it is not repeated for each type
 
   Json* json_;
   Absent absent_;

@@ -35,7 +35,7 @@ struct SpawnOptions {
   // because by then that number refers to the program's own descriptor. The program gets no other
   // descriptors.
   std::vector<std::variant<int, std::string>> files;
-  std::optional<std::vector<std::string>> environment = {};  // "NAME=value" each; absent: ours
+  std::optional<std::vector<std::string>> environment = {};  // "NAME=value"; absent: our own
   std::string folder = {};                                   // working folder; empty: our own
   bool session = false;        // start a new session; otherwise only a new process group
   bool block_signals = false;  // block all signals; otherwise block none

@@ -97,7 +97,7 @@ constexpr std::array kCommon{
     Common{"BatchNorm1d", Op::kBatchNorm},
     Common{"BatchNorm2d", Op::kBatchNorm},
     Common{"BatchNormAct2d", Op::kBatchNorm},
-    Common{"Conv1D", Op::kLinear},  // not Conv1d: transformers' linear layer
+    Common{"Conv1D", Op::kLinear},  // the linear layer of Transformers, not a Conv1d
     Common{"Conv1d", Op::kConv},
     Common{"Conv2d", Op::kConv},
     Common{"Dropout", Op::kDropout},

@@ -18,7 +18,7 @@ constexpr std::size_t kMaxCopiedRows = 50'000;
 
 // The start of a module, parsed from one line.
 struct Opening {
-  std::string_view attribute;  // "conv1"; "0-11" for twelve equal modules; empty: the model itself
+  std::string_view attribute;  // "conv1"; "0-11" for 12 identical modules; empty: the model itself
   std::int64_t copies = 1;
   std::string_view type;
   std::optional<std::string_view> arguments;  // empty: children follow

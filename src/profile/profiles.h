@@ -43,7 +43,7 @@ struct WorkloadProfile {
   std::optional<double> sensitivity;  // s
   std::optional<double> pressure;     // p
   // The evidence.
-  int runs = 0;                     // runs alone
+  int runs = 0;                     // solo runs
   double time_spread = 0;           // standard deviation over mean of time_s; 0 for one run
   int meetings = 0;                 // runs with neighbours under MPS that s and p are fitted to
   std::optional<double> fit_error;  // mean |log(predicted / measured slowdown)|

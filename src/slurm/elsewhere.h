@@ -19,7 +19,7 @@ struct Node {
   bool takes_jobs = false;  // idle or partly used, and not drained, reserved or planned
   std::vector<std::string> partitions;
   std::string features;
-  std::int64_t gib = 0, used_gib = 0;  // of gres/carma
+  std::int64_t gib = 0, used_gib = 0;  // of gres/carma, in total and in use
   std::int64_t free_cpus = 0;
   std::int64_t free_mib = 0;  // of the node's memory
   friend bool operator==(const Node&, const Node&) = default;

@@ -18,6 +18,6 @@ struct Migration {
   std::string_view sql;
 };
 std::span<const Migration> Migrations();
-int SchemaVersion();  // the newest
+int SchemaVersion();  // the newest version
 
 }  // namespace carma::store

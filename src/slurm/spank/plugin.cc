@@ -40,7 +40,7 @@ const unsigned int spank_plugin_version = 1;
 namespace carma::slurm {
 namespace {
 
-constexpr int kQuietS = 5;  // after this time the user is shown why the step waits
+constexpr int kQuietS = 5;  // delay before the user is shown why the step waits
 constexpr int kPollS = 30;
 constexpr int kVerdictS = 10;  // how long a failed script waits for its requeue
 constexpr int kAwayS = 600;    // how long carmad may be away
