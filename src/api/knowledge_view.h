@@ -1,5 +1,5 @@
-// The API's view of what the server has learned about the memory and run times of tasks. It is the
-// basis of estimates.
+// The API's view of what the server has learned about the memory and run times of tasks, which is
+// the basis of its estimates.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // Reads the output of Keras summary(), as printed by TensorFlow 1 and 2 (fixed columns, "====") and
-// by Keras 3 (boxes). Layers get their PyTorch names and shapes are converted to channels-first, so
-// the rules for PyTorch apply.
+// by Keras 3 (boxes). Layers get their PyTorch names, and shapes are converted to channels-first,
+// so the rules for PyTorch apply.
 #include <fmt/format.h>
 
 #include <algorithm>
