@@ -1,4 +1,4 @@
-// Explains in the API why a task is waiting.
+// The API's explanation of why a task is waiting.
 #pragma once
 
 #include <cstdint>

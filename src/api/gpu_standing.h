@@ -12,7 +12,7 @@ namespace carma::api {
 
 // The states have the names commonly used by cluster managers.
 enum class GpuStanding {
-  kIdle,      // no task on it
+  kIdle,      // has no tasks
   kShared,    // open to more tasks
   kHeld,      // held by an exclusive task
   kDrained,   // closed to new tasks, and empty

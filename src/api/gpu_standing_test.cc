@@ -29,7 +29,7 @@ TEST(GpuStanding, TheDescriptionOfTheApiListsItsWords) {
 
 TEST(GpuStanding, FindsAStateByItsWord) {
   EXPECT_EQ(StandingOf({.state = "drng"}), GpuStanding::kDraining);
-  EXPECT_EQ(StandingOf({.state = "asleep"}), std::nullopt) << "of a newer daemon";
+  EXPECT_EQ(StandingOf({.state = "asleep"}), std::nullopt) << "from a newer daemon";
   EXPECT_EQ(StandingOf({}), std::nullopt);
 }
 

@@ -1,4 +1,4 @@
-// HTTP/1.1 with JSON over a Unix socket (and loopback TCP): server and client. Does not expose
+// An HTTP/1.1 server and client for JSON over a Unix socket or loopback TCP. Does not expose
 // Boost.Beast.
 #pragma once
 
@@ -42,7 +42,7 @@ struct Request {
   std::optional<Peer> peer;
   std::optional<std::string> bearer_token;
   bool accepts_gzip = false;
-  std::string if_none_match;  // "ETag" of a cached answer that the client still has; empty: none
+  std::string if_none_match;  // "ETag" of a response that the client has cached; empty: none
   std::optional<std::string> Query(std::string_view key) const;
 };
 
@@ -81,8 +81,8 @@ using Handler = std::function<void(Request, Responder)>;
 class Server {
  public:
   // mode: file mode of the socket; group: the group of the socket, if not our own. A stale socket
-  // file of our own is replaced. Errors: kConflict (another process listens on the socket), kDenied
-  // (the path belongs to another user), kIo.
+  // file of our own is replaced. Returns kConflict if another process listens on the socket,
+  // kDenied if the path belongs to another user, or kIo.
   static Result<std::unique_ptr<Server>> ListenUnix(boost::asio::io_context& loop,
                                                     const std::string& path, unsigned mode,
                                                     Handler handler,
@@ -94,7 +94,7 @@ class Server {
   virtual std::uint16_t port() const = 0;  // TCP only
   // Recreates the socket file if something has removed it, such as a program that cleans up /tmp.
   // Open connections are not affected. Returns true if the file was recreated. Only for Unix
-  // sockets. Errors: same as ListenUnix.
+  // sockets. Returns the same errors as ListenUnix.
   virtual Result<bool> RestoreSocket() = 0;
 };
 
@@ -104,7 +104,7 @@ class Client {
   explicit Client(std::string socket_path);
   ~Client();
   Client(Client&&) noexcept;
-  // An error response is returned as an Error. Errors: kUnavailable if there is no server (the
+  // An error response is returned as an Error. Returns kUnavailable if there is no server (the
   // message explains what to do) or no response within timeout_s.
   Result<std::string> Call(const std::string& method, const std::string& target,
                            const std::string& body = "", int timeout_s = 60);

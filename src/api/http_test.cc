@@ -357,7 +357,7 @@ TEST_F(ServerFixture, ClientGivesUpAtItsDeadline) {
 
 TEST_F(ServerFixture, OneUserCannotTakeAllConnections) {
   if (::geteuid() == 0) GTEST_SKIP() << "root is not limited";
-  if (!MayOpen(kMaxConnections / 2)) GTEST_SKIP() << "needs the right to open 1,088 files";
+  if (!MayOpen(kMaxConnections / 2)) GTEST_SKIP() << "needs permission to open 1,088 files";
   Listen();
   std::vector<base::UniqueFd> connections;
   for (std::size_t i = 0; i < kMaxConnections / 2; ++i) connections.push_back(ConnectUnix(path_));
@@ -409,8 +409,8 @@ TEST_F(ServerFixture, ReportsThatAChangeIsDoneIfItsAnswerIsTooLarge) {
 }
 
 TEST_F(ServerFixture, TooManyConnectionsAreRefusedAndLaterOnesServed) {
-  if (::geteuid() != 0) GTEST_SKIP() << "needs root, who has no limit per user";
-  if (!MayOpen(kMaxConnections)) GTEST_SKIP() << "needs the right to open 2,112 files";
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root, which has no limit per user";
+  if (!MayOpen(kMaxConnections)) GTEST_SKIP() << "needs permission to open 2,112 files";
   Listen();
   std::vector<base::UniqueFd> connections;
   for (std::size_t i = 0; i < kMaxConnections; ++i) connections.push_back(ConnectUnix(path_));
@@ -495,7 +495,7 @@ TEST_F(ServerFixture, RefusesPathsItMustNotUse) {
 }
 
 TEST_F(ServerFixture, ASocketOfAForeignOwnerIsLeftAlone) {
-  if (::geteuid() != 0) GTEST_SKIP() << "needs root to give the file away";
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root to change the file's owner";
   {
     const base::UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
     sockaddr_un address{};
@@ -606,7 +606,7 @@ TEST_F(ServerFixture, LoopbackTcpIsBothFamiliesOrNone) {
   ASSERT_EQ(::connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
   EXPECT_TRUE(Exchange(fd, "GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
                   .ends_with("ours"));
-  EXPECT_EQ(LoopbackOwner(fd.get()), ::getuid()) << "asked at the server's end";
+  EXPECT_EQ(LoopbackOwner(fd.get()), ::getuid()) << "as seen from the server";
 }
 
 TEST_F(ServerFixture, AnswersABrowserOnlyForItsOwnPage) {
@@ -623,11 +623,11 @@ TEST_F(ServerFixture, AnswersABrowserOnlyForItsOwnPage) {
       {"another port", "POST", "Host: localhost:8080\r\nOrigin: http://localhost:8081\r\n", false},
       {"a page without a site", "POST", "Host: localhost\r\nOrigin: null\r\n", false},
       {"another site reads", "GET", "Host: localhost\r\nOrigin: http://evil.example\r\n", false},
-      {"a form of another site", "POST", "Host: localhost\r\nSec-Fetch-Site: cross-site\r\n",
+      {"a form on another site", "POST", "Host: localhost\r\nSec-Fetch-Site: cross-site\r\n",
        false},
-      {"a form of another port", "POST", "Host: localhost\r\nSec-Fetch-Site: same-site\r\n", false},
+      {"a form on another port", "POST", "Host: localhost\r\nSec-Fetch-Site: same-site\r\n", false},
       {"a link on another site", "GET", "Host: localhost\r\nSec-Fetch-Site: cross-site\r\n", true},
-      {"a foreign name that leads here", "GET", "Host: evil.example\r\n", false},
+      {"a foreign name that resolves to this machine", "GET", "Host: evil.example\r\n", false},
   };
   for (const auto& each : kCases) {
     const std::string answer =
@@ -669,8 +669,8 @@ TEST(Client, ReportsWhatToDoIfNoServerListens) {
 }
 
 TEST_F(ServerFixture, KeepsConnectionsForTheOwner) {
-  if (::geteuid() != 0) GTEST_SKIP() << "needs root to play a user";
-  if (!MayOpen(kMaxConnections)) GTEST_SKIP() << "needs the right to open 2,112 files";
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root to act as a user";
+  if (!MayOpen(kMaxConnections)) GTEST_SKIP() << "needs permission to open 2,112 files";
   Listen();
   std::vector<base::UniqueFd> connections;
   for (std::size_t i = 0; i < kMaxConnections - 60; ++i) connections.push_back(ConnectUnix(path_));

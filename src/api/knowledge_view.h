@@ -1,5 +1,5 @@
-// What the server knows about the memory and run times of tasks, in the API. Estimates are based on
-// it.
+// The API's view of what the server has learned about the memory and run times of tasks, which is
+// the basis of its estimates.
 #pragma once
 
 #include <cstdint>

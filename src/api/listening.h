@@ -1,4 +1,4 @@
-// Sockets of this machine: how to listen on them, their addresses, and the user at the other end.
+// Listens on local sockets and identifies the user at the other end of a connection.
 #pragma once
 
 #include <sys/socket.h>
@@ -29,7 +29,7 @@ struct UnixPlace {
 };
 
 // Listens on the socket and sets `place.bound`. Removes a stale socket file of our own first.
-// Errors: same as Server::ListenUnix.
+// Returns the same errors as Server::ListenUnix.
 Result<Listening> ListenOnPath(UnixPlace& place);
 // Listens on the loopback address of one family. If `port` is 0, the kernel picks a port, and
 // `port` is set to its number.
@@ -37,10 +37,10 @@ Result<Listening> ListenOnLoopback(int family, std::uint16_t& port);
 
 // Returns the user at the other end of an accepted local connection, according to the kernel's
 // socket table. Empty if the other end is gone or unknown. Use the result for limits, not for
-// access control: behind a forwarder (ssh -L), the result is the forwarder's user.
+// access control, because behind a forwarder (ssh -L) it is the forwarder's user.
 std::optional<std::uint32_t> LoopbackOwner(int fd);
 
-// The address of a Unix socket at a path. Errors: kInvalid if the path is empty or longer than the
+// The address of a Unix socket at a path. Returns kInvalid if the path is empty or longer than the
 // system allows.
 Result<sockaddr_un> UnixAddress(const std::string& path);
 

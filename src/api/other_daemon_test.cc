@@ -23,7 +23,7 @@ TEST(OtherDaemon, IsReportedWithTheOptionToStartAnyway) {
   std::string folder = ::testing::TempDir() + "/carma-other-XXXXXX";
   ASSERT_NE(::mkdtemp(folder.data()), nullptr);
   const std::string socket = folder + "/carmad.sock";
-  EXPECT_TRUE(CheckNoOtherDaemon(socket, "--beside")) << "nobody is there";
+  EXPECT_TRUE(CheckNoOtherDaemon(socket, "--beside")) << "no daemon is running";
 
   std::int64_t uid = ::getuid() + 1;
   boost::asio::io_context loop(1);
@@ -42,7 +42,7 @@ TEST(OtherDaemon, IsReportedWithTheOptionToStartAnyway) {
   EXPECT_THAT(refused.error().message, HasSubstr("(process 77, " + socket + ")"));
   EXPECT_THAT(refused.error().message, HasSubstr("with --beside"));
   uid = ::getuid();
-  EXPECT_TRUE(CheckNoOtherDaemon(socket, "--beside")) << "their own";
+  EXPECT_TRUE(CheckNoOtherDaemon(socket, "--beside")) << "the user's own daemon";
   loop.stop();
   runs.join();
   std::filesystem::remove_all(folder);

@@ -90,7 +90,7 @@ std::optional<Peer> PeerOf(int fd) {
 }
 
 // Rejects DNS rebinding: a page of another site can make its own name resolve to 127.0.0.1, where a
-// port may lead to this daemon (directly or by ssh -L). The request's Host header names that site.
+// port may lead to this daemon (directly or through ssh -L). The Host header still names the site.
 bool IsLoopbackHost(std::string_view host) {
   if (host.starts_with("[::1]")) return true;
   const std::string_view name = host.substr(0, host.find(':'));
@@ -239,7 +239,7 @@ class Session : public std::enable_shared_from_this<Session> {
   void OnReadError(const beast::error_code& error) {
     const bool parsing = error.category() == make_error_code(http::error::end_of_stream).category();
     if (!parsing || error == http::error::end_of_stream || error == http::error::partial_message) {
-      return Leave();  // closed, timed out or interrupted: no client is waiting
+      return Leave();  // closed, timed out or interrupted, so no client is waiting
     }
     Refuse(ParseFailure(error));
   }
@@ -267,7 +267,7 @@ class Session : public std::enable_shared_from_this<Session> {
                     .bearer_token = BearerToken(message[http::field::authorization]),
                     .accepts_gzip = AcceptsGzip(message[http::field::accept_encoding]),
                     .if_none_match = std::string(message[http::field::if_none_match])};
-    stream_.expires_never();  // a long poll may take any time
+    stream_.expires_never();  // a long poll may take any amount of time
     // The pointer is weak, so that a long poll does not keep the connection alive after its client
     // has disconnected.
     hub_->handler(std::move(request), Responder([weak = weak_from_this()](Response response) {

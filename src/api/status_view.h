@@ -1,4 +1,4 @@
-// The server's status, and the events of its history, in the API.
+// The API's view of the server's status and of the events in its history.
 #pragma once
 
 #include <cstdint>

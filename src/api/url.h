@@ -16,7 +16,7 @@ struct Target {
 };
 
 // Parses a target, which is a path with an optional query, such as
-// "/v1/tasks?user=ann%20b&limit=5". A '+' in the query is decoded as a space. Errors: kInvalid if
+// "/v1/tasks?user=ann%20b&limit=5". A '+' in the query is decoded as a space. Returns kInvalid if
 // the target is not an absolute path, or contains invalid escapes or NUL bytes.
 Result<Target> ParseTarget(std::string_view target);
 

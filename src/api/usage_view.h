@@ -1,4 +1,4 @@
-// GPU usage of users, accounts and classes in the API.
+// The API's view of the GPU usage of users, accounts and classes.
 #pragma once
 
 #include <cstdint>

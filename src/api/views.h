@@ -13,8 +13,8 @@ namespace carma::api {
 // Writes every field of a view. Unknown values become null.
 template <base::HasFields View>
 nlohmann::json ToJson(const View& view);
-// Ignores unknown fields, because the daemon may be newer than this program. Errors: kInvalid with
-// the JSON pointer.
+// Ignores unknown fields, because the daemon may be newer than this program. Returns kInvalid with
+// a JSON pointer if a field is invalid.
 template <base::HasFields View>
 Result<View> FromJson(const nlohmann::json& json);
 

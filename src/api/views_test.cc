@@ -305,10 +305,10 @@ TEST(Views, MistakesAreNamedByPointer) {
     const char* message;
   };
   const Case cases[] = {
-      {"a text for a number", {{"id", "x"}}, "/id: expected a whole number"},
+      {"a string for a number", {{"id", "x"}}, "/id: expected a whole number"},
       {"a negative id", {{"id", -1}}, "/id: expected a whole number"},
-      {"a number in a list of texts", {{"command", {1}}}, "/command: expected a list"},
-      {"a text in a list of numbers", {{"gpu_indices", {"a"}}}, "/gpu_indices: expected a list"},
+      {"a number in a list of strings", {{"command", {1}}}, "/command: expected a list"},
+      {"a string in a list of numbers", {{"gpu_indices", {"a"}}}, "/gpu_indices: expected a list"},
       {"no object", Json::array(), "expected an object"},
   };
   for (const Case& c : cases) {
@@ -380,7 +380,7 @@ TEST(OpenApi, DescribesTheFieldsOfEverySchema) {
 TEST(OpenApi, AChangeNeedsNoFieldAndMayRemoveEach) {
   const Json document = base::ParseJson(OpenApiJson()).value();
   const Json& schemas = document["components"]["schemas"];
-  EXPECT_FALSE(schemas["TaskSpec"].contains("required")) << "common may have its workdir";
+  EXPECT_FALSE(schemas["TaskSpec"].contains("required")) << "the workdir may be in common";
   EXPECT_FALSE(schemas["TaskChange"].contains("required"));
   EXPECT_EQ(schemas["TaskChange"]["properties"].size(), schemas["TaskSpec"]["properties"].size());
   for (const auto& [name, field] : schemas["TaskChange"]["properties"].items()) {

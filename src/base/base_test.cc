@@ -67,18 +67,18 @@ TEST(Text, RecognisesInvisibleCharactersWithAnEffect) {
   } cases[] = {
       {"letters of all kinds", "größe 日本 ≤ שלום", nullptr},
       {"a no-break space", "a\u00a0b", nullptr},
-      {"joined pictures", "👩\u200d🔬", nullptr},
+      {"joined emoji", "👩\u200d🔬", nullptr},
       {"a bell", "a\ab", "a?b"},
       {"DEL", "a\x7f", "a?"},
       {"the first of C1", "a\u0080", "a?"},
       {"CSI of 8-bit terminals", "\u009b31mred", "?31mred"},
       {"the last of C1", "\u009f", "?"},
       {"Arabic letter mark", "\u061c", "?"},
-      {"marks of direction", "a\u200e\u200fb", "a??b"},
-      {"an override of direction", "exe.\u202egnp", "exe.?gnp"},
+      {"direction marks", "a\u200e\u200fb", "a??b"},
+      {"a direction override", "exe.\u202egnp", "exe.?gnp"},
       {"embeddings", "\u202a\u202b\u202c\u202d", "????"},
       {"isolates", "\u2066\u2067\u2068\u2069", "????"},
-      {"separators of lines", "a\u2028b\u2029", "a?b?"},
+      {"line separators", "a\u2028b\u2029", "a?b?"},
   };
   for (const auto& c : cases) {
     EXPECT_EQ(HasControls(c.text), c.shown != nullptr) << c.what;
@@ -181,7 +181,7 @@ TEST_F(FolderForAll, OurOwnLinkIsFollowed) {
 }
 
 TEST_F(FolderForAll, AnotherUsersLinkIsNotFollowed) {
-  if (::getuid() != 0) GTEST_SKIP() << "needs root, to give a link away";
+  if (::getuid() != 0) GTEST_SKIP() << "needs root to change a link's owner";
   const std::string link = Link("link", dir_ + "/own", true);
   const std::string folder = Link("folder", dir_, true), null = Link("null", "/dev/null", true);
   const std::string ours = dir_ + "/ours";
@@ -191,7 +191,7 @@ TEST_F(FolderForAll, AnotherUsersLinkIsNotFollowed) {
   EXPECT_EQ(RewriteFileAtomic(link, "new").error().code, ErrorCode::kDenied);
   EXPECT_EQ(*ReadFile(dir_ + "/own", 100), "old");
   ASSERT_EQ(::chmod(shared_.c_str(), 0755), 0);
-  EXPECT_TRUE(WriteFileAtomic(link, "new")) << "its owner could not put it there any more";
+  EXPECT_TRUE(WriteFileAtomic(link, "new")) << "other users can no longer create links there";
   EXPECT_EQ(*ReadFile(dir_ + "/own", 100), "new");
 }
 

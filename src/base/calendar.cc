@@ -22,7 +22,7 @@ std::tm Parts(Time at, bool utc) {
 Time Calendar::DaysLater(Time from, int days) const {
   std::tm parts = Parts(from, utc_);
   parts.tm_mday += days;
-  parts.tm_isdst = -1;  // -1: mktime finds out, because summer time may begin in between
+  parts.tm_isdst = -1;  // -1: let mktime decide, because summer time may begin in between
   const std::time_t seconds = utc_ ? ::timegm(&parts) : ::mktime(&parts);
   const Duration below =
       from.time_since_epoch() - std::chrono::floor<std::chrono::seconds>(from.time_since_epoch());

@@ -26,8 +26,8 @@ class Clock {
 };
 
 // Wall-clock time at construction, plus `scale` times the span by which CLOCK_BOOTTIME has advanced
-// since then. All clocks of a simulated server (scale > 1) share the same origin: one reading of
-// both clocks, taken together.
+// since then. All clocks of a simulated server (scale > 1) share the same origin, which is one
+// simultaneous reading of both clocks.
 class SystemClock : public Clock {
  public:
   explicit SystemClock(double scale = 1.0);

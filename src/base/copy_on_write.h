@@ -10,7 +10,7 @@
 
 namespace carma::base {
 
-// The size of a pointer. An object that is empty or equal to T{} reads as T{} and allocates
+// As small as a pointer. An object that is empty or equal to T{} reads as T{} and allocates
 // nothing, so rarely used members cost nothing. Converts to a const T. As with shared_ptr, copies
 // may be read and destroyed on different threads.
 template <class T>

@@ -108,7 +108,7 @@ TEST(SharedOptional, ReadsAsAnOptional) {
   EXPECT_EQ(thing, (Thing{.name = "there"}));
   EXPECT_NE(thing, none);
   const std::optional<Thing>& plain = thing;
-  EXPECT_EQ(&*plain, &*thing) << "the same one";
+  EXPECT_EQ(&*plain, &*thing) << "the same object";
   SharedOptional<Thing> same = plain;
   EXPECT_NE(&*same, &*thing);
   EXPECT_TRUE(same.ShareWith(thing));

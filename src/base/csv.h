@@ -23,8 +23,8 @@ class CsvRow {
   int line() const { return line_; }
   // Empty if there is no such column.
   std::string_view Text(std::string_view column) const;
-  // Errors: kInvalid "tasks.csv:7: column 'gpus': expected …" for any other value. An empty cell
-  // counts as absent and is not an error.
+  // Return kInvalid "tasks.csv:7: column 'gpus': expected …" if the cell is not a number from low
+  // to high. Number() accepts an empty cell, but Required() does not.
   Result<std::optional<double>> Number(std::string_view column, double low, double high) const;
   Result<double> Required(std::string_view column, double low, double high) const;
   // Returns a kInvalid error that names the row's file and line, for problems that the caller
@@ -38,16 +38,16 @@ class CsvRow {
   int line_;
 };
 
-// A whole table in memory. Double quotes follow RFC 4180; a line starting with '#' is a comment;
+// A whole table in memory. Double quotes follow RFC 4180, lines starting with '#' are comments, and
 // CRLF is accepted.
 class CsvTable {
  public:
   // where: the file name. Messages begin with "tasks.csv:7: ", or with "line 7: " if `where` is
-  // empty. Errors: kInvalid with the line: no header, a required column is missing, rows of
-  // different lengths, an unclosed quote, more than max_rows.
+  // empty. Returns kInvalid with the line if there is no header, a required column is missing, rows
+  // differ in length, a quote is not closed, or there are more than max_rows rows.
   static Result<CsvTable> Parse(std::string_view text, const std::vector<std::string>& required,
                                 std::size_t max_rows = kMaxCsvRows, std::string_view where = {});
-  // Reads a file and names its path in messages. Errors: those of Parse() and ReadFile().
+  // Reads a file and names its path in messages. Returns the errors of ReadFile() and Parse().
   static Result<CsvTable> Read(const std::string& path, const std::vector<std::string>& required,
                                std::size_t max_bytes);
   std::size_t size() const { return rows_.size(); }

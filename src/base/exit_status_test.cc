@@ -49,12 +49,12 @@ struct Child {
 
 TEST(ExitStatus, IsReportedForAProcessThatIsNotReaped) {
   Child child([] { ::_exit(7); });
-  EXPECT_EQ(ExitStatusOf(child.id, child.pidfd), std::nullopt) << "it runs";
+  EXPECT_EQ(ExitStatusOf(child.id, child.pidfd), std::nullopt) << "it is still running";
   child.End();
   EXPECT_EQ(ExitStatusOf(child.id, child.pidfd), 7 << 8);
   EXPECT_EQ(ExitStatusOf(child.id, UniqueFd()), 7 << 8);
   EXPECT_EQ(ExitStatusOf({child.id.pid, child.id.start_ticks + 1}, UniqueFd()), std::nullopt)
-      << "another process had that number";
+      << "a different process had this pid";
   child.Reap();
 }
 

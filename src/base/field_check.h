@@ -48,7 +48,7 @@ class FieldChecker {
   std::optional<Error> mistake_;
 };
 
-// Errors: kInvalid "field: expected …" for the first invalid field. Nested dictionaries and objects
+// Returns kInvalid "field: expected …" for the first invalid field. Nested dictionaries and objects
 // are not checked.
 template <HasFields T>
 Result<Unit> CheckFields(const T& value) {

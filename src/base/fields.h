@@ -1,5 +1,5 @@
 // A type lists its fields once, and all code that visits the fields uses this list: conversion to
-// and from JSON, the API's description, checks, columns. For example:
+// and from JSON, the API's description, checks and columns. For example:
 //
 //   struct Sample {
 //     std::int64_t used_mib = 0;
@@ -32,11 +32,11 @@ struct FieldRule {
   // Limits for all other numbers.
   double least = std::numeric_limits<double>::lowest();
   double most = std::numeric_limits<double>::max();
-  std::size_t max_bytes = 1 << 20;  // of a text, or of each text in a list
+  std::size_t max_bytes = 1 << 20;  // of a string, or of each string in a list
   std::size_t max_items = 100'000;  // of a list
   bool (*fits)(std::string_view) =
-      nullptr;                     // additional rule for a text, or for each text in a list
-  std::string_view words = {};     // allowed texts, for readers: "idle,mix,alloc"
+      nullptr;                     // additional rule for a string, or for each string in a list
+  std::string_view words = {};     // allowed strings, for the API's description: "idle,mix,alloc"
   bool required = false;           // the field must be present
   bool unless_empty = false;       // zero or an empty list is not written
   std::string_view expected = {};  // for messages, if the limits are not clear enough

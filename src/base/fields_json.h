@@ -98,7 +98,7 @@ class FieldWriter {
     }
   }
 
-  void Put(const char* name, Json value);  // not inline: it would be repeated for each type
+  void Put(const char* name, Json value);  // not inline, so it is not repeated for each type
 
   Json* json_;
   Absent absent_;
@@ -190,11 +190,11 @@ class FieldReader {
     constexpr bool kTexts = std::is_same_v<Each, std::string>;
     const Json& json = *in_->Raw(name);
     if (!json.is_object() || json.size() > rule.max_items)
-      return in_->Complain(name, kTexts ? "an object with text values" : "an object of numbers");
+      return in_->Complain(name, kTexts ? "an object of strings" : "an object of numbers");
     value.clear();
     for (const auto& [key, each] : json.items()) {
       if (kTexts ? !each.is_string() : !each.is_number_integer())
-        return in_->Complain(name, kTexts ? "texts as values" : "an object of numbers");
+        return in_->Complain(name, kTexts ? "strings as values" : "an object of numbers");
       value.insert(value.end(), {key, each.template get<Each>()});
     }
   }
@@ -231,7 +231,7 @@ class FieldReader {
 };
 
 // Reads into `value`. Fields that are absent keep their values. pointer: the position of the object
-// in its document. Errors: kInvalid with the JSON pointer.
+// in its document. Returns kInvalid with a JSON pointer if a field is invalid.
 template <HasFields T>
 Result<T> FieldsFromJson(const Json& json, const std::string& pointer, Unknown unknown,
                          T value = {}) {

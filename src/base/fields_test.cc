@@ -103,11 +103,11 @@ TEST(Fields, MistakesAreNamedByPointer) {
       {{{"count", 10}}, "/top/count: expected a whole number from 0 to 9"},
       {{{"uid", -1}}, "/top/uid: expected a whole number from 0 to 4294967295"},
       {{{"limit_s", 61}}, "/top/limit_s: expected a number from 0.001 to 60"},
-      {{{"words", {"a", "b", "c"}}}, "/top/words: expected a list of at most 2 texts"},
+      {{{"words", {"a", "b", "c"}}}, "/top/words: expected a list of at most 2 strings"},
       {{{"ratios", {"a"}}}, "/top/ratios: expected a list of numbers"},
       {{{"parts", {{{"id", 1}}, {{"share", 1}}}}}, "/top/parts/1/id: expected a value"},
       {{{"parts", {{{"id", 1}, {"x", 1}}}}}, "/top/parts/0/x: unknown field"},
-      {{{"variables", {{"A", 1}}}}, "/top/variables: expected texts as values"},
+      {{{"variables", {{"A", 1}}}}, "/top/variables: expected strings as values"},
       {{{"color", 1}}, "/top/color: unknown field"},
   };
   for (const auto& [json, message] : cases) {

@@ -178,8 +178,8 @@ bool IsProgram(const std::string& path) {
 }
 
 std::string ExecutableDir() {
-  // Read the link only once: its target changes if the process changes its mounts or its executable
-  // is replaced.
+  // Read the link only once, because its target changes if the process changes its mounts or its
+  // executable is replaced.
   static const std::string folder = [] {
     char buffer[PATH_MAX];
     const ssize_t n = ::readlink("/proc/self/exe", buffer, sizeof buffer);

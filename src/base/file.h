@@ -10,20 +10,20 @@
 
 namespace carma::base {
 
-// Reads at most max_bytes. Errors: kInvalid if the file is larger, or is a directory or a special
+// Reads at most max_bytes. Returns kInvalid if the file is larger, or is a directory or a special
 // file.
 Result<std::string> ReadFile(const std::string& path, std::size_t max_bytes);
-// Reads a descriptor to its end. Errors: those of read(); kInvalid if there are more than max_bytes
-// bytes.
+// Reads a descriptor to its end. Returns kInvalid if there are more than max_bytes bytes, or the
+// error from read().
 Result<std::string> ReadAll(int fd, std::size_t max_bytes);
 Result<Unit> WriteAll(int fd, std::string_view data);
 // Writes a temporary file in the same folder, then calls fsync, rename, and fsync on the folder.
 // Readers see either the old or the new text, never a mixture. A symbolic link is followed, and a
-// device or a pipe is written directly. Errors: system errors; kDenied if the path is a link that
-// another user created in a sticky, world-writable folder.
+// device or a pipe is written directly. Returns a system error, or kDenied if the path is a link
+// that another user created in a sticky, world-writable folder.
 Result<Unit> WriteFileAtomic(const std::string& path, std::string_view data, unsigned mode = 0644);
-// Writes an existing file in the same way. The file keeps its mode, owner and group. A symbolic
-// link remains a link.
+// Replaces the content of an existing file in the same way. The file keeps its mode, owner and
+// group. A symbolic link remains a link.
 Result<Unit> RewriteFileAtomic(const std::string& path, std::string_view data);
 // Like mkdir -p. Existing folders are left as they are.
 Result<Unit> MakeDirs(const std::string& path, unsigned mode = 0755);

@@ -19,7 +19,7 @@ TEST(Journal, IsRecognisedByDeviceAndInodeOfItsStream) {
   EXPECT_TRUE(IsJournal(null.get(), stream));
   EXPECT_FALSE(IsJournal(null.get(), ""));
   EXPECT_FALSE(IsJournal(null.get(), stream + "1"));
-  EXPECT_FALSE(IsJournal(other.get(), stream)) << "redirected since";
+  EXPECT_FALSE(IsJournal(other.get(), stream)) << "redirected since then";
   EXPECT_FALSE(IsJournal(-1, stream));
 }
 

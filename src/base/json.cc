@@ -11,8 +11,8 @@
 namespace carma::base {
 namespace {
 
-// Builds the value, limits its depth and rejects duplicate keys. The library's own parser does
-// neither of the last two.
+// Builds the value, and rejects excessive depth and duplicate keys, which the library's own parser
+// accepts.
 class BoundedSax {
  public:
   explicit BoundedSax(Json& target) : target_(target) {}
@@ -178,7 +178,7 @@ bool JsonReader::Get(const char* key, std::vector<std::string>& target, std::siz
         return item.is_string() && item.get_ref<const std::string&>().size() <= max_bytes;
       });
   if (!good) {
-    Complain(key, "a list of at most " + std::to_string(max_items) + " texts");
+    Complain(key, "a list of at most " + std::to_string(max_items) + " strings");
     return false;
   }
   target = value->get<std::vector<std::string>>();

@@ -41,7 +41,7 @@ TEST(LineSocket, ADeadlineThatHasPassedEndsTheWait) {
 TEST(LineSocket, DistinguishesATooLongLineFromAGonePeer) {
   Pair pair;
   ASSERT_TRUE(pair.there.Send("a line that is too long"));
-  EXPECT_EQ(pair.here.Receive(10s).value_or(""), "a line that is too long") << "it came whole";
+  EXPECT_EQ(pair.here.Receive(10s).value_or(""), "a line that is too long") << "it is complete";
   ASSERT_TRUE(pair.here.Send("x"));
   pair.there.Close();
   const Result<std::string> gone = pair.here.Receive(10s);

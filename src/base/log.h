@@ -1,5 +1,5 @@
-// The log: key=value lines on stderr. Each line has an event name that is easy to search for,
-// followed by fields with units.
+// Writes the log to stderr as key=value lines. Each line has an event name that is easy to search
+// for, followed by fields with units.
 #pragma once
 
 #include <cstdint>
@@ -24,8 +24,7 @@ struct Field {
   std::string value;
 };
 
-// Thread-safe. kInfo: normal events, such as a task start. kWarn: events that require someone to
-// act.
+// Thread-safe. kInfo: normal events, such as a task start. kWarn: events that require action.
 void Log(LogLevel level, std::string_view event, const std::vector<Field>& fields = {});
 inline void LogInfo(std::string_view e, const std::vector<Field>& f = {}) {
   Log(LogLevel::kInfo, e, f);

@@ -61,7 +61,7 @@ std::string HiddenProcesses(std::string_view mounts) {
   return "";
 }
 
-// Read only once: if a later read failed for lack of a descriptor, the result would look like a
+// Read only once, because a later read that failed for lack of a descriptor would look like a
 // different boot.
 std::string BootId() {
   static const std::string id = [] {

@@ -1,4 +1,4 @@
-// Represents expected failures as values: every CARMA function that can fail returns Result<T>.
+// Represents expected failures as values. Every CARMA function that can fail returns Result<T>.
 #pragma once
 
 #include <fmt/core.h>

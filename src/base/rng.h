@@ -7,8 +7,8 @@
 
 namespace carma::base {
 
-// SplitMix64 (Steele, Lea, Flood 2014). It has a single 64-bit state and the full period, and is
-// good enough for simulation.
+// SplitMix64 (Steele, Lea, Flood 2014). Has 64 bits of state and the full period, which is good
+// enough for simulation.
 class Rng {
  public:
   explicit Rng(std::uint64_t seed) : state_(seed) {}

@@ -20,19 +20,19 @@ struct ClockOrigin {
 struct ServerHead {
   char magic[8];
   std::uint32_t version;
-  std::uint32_t bytes;  // file size; a build whose tables differ rejects the file
+  std::uint32_t bytes;  // file size; a build with different tables rejects the file
   // A reboot invalidates the clock, and also the mutexes, because their owners no longer exist.
   char boot_id[40];
   ClockOrigin clock;
 };
 
-// Builds the header for a file of this size, for this version and this boot.
+// Builds the header of a file of this size for the current version and boot.
 ServerHead MakeServerHead(std::uint32_t bytes, const ClockOrigin& clock);
-// Errors: kCorrupt if the file's size, version or boot ID does not match.
+// Returns kCorrupt if the file's size, version or boot ID does not match.
 Result<Unit> CheckServerHead(const ServerHead& head, std::uint32_t bytes, const std::string& path);
 
-// Errors: kNotFound if there is no such file; kCorrupt if the file is not a state file, was written
-// by a different version, is incomplete, or dates from before the last reboot; kDenied, kIo.
+// Returns kNotFound if there is no such file; kCorrupt if it is incomplete, is not a state file,
+// was written by a different version, or dates from before the last reboot; or kDenied or kIo.
 Result<ClockOrigin> ReadServerClock(const std::string& path);
 
 }  // namespace carma::base

@@ -46,7 +46,7 @@ TEST_F(ServerClockTest, AnythingElseIsRefused) {
   Write(good, 1000);
   EXPECT_EQ(ReadServerClock(path_).error().code, ErrorCode::kCorrupt) << "torn";
   Write(good, 10);
-  EXPECT_EQ(ReadServerClock(path_).error().code, ErrorCode::kCorrupt) << "not even a head";
+  EXPECT_EQ(ReadServerClock(path_).error().code, ErrorCode::kCorrupt) << "no complete header";
 }
 
 }  // namespace

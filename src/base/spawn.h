@@ -19,13 +19,13 @@ namespace carma::base {
 struct Pipe {
   UniqueFd read, write;
 };
-// If blocking_read is false, reading an empty pipe fails with EAGAIN. Errors: system errors.
+// If blocking_read is false, reading an empty pipe fails with EAGAIN. Returns system errors.
 Result<Pipe> MakePipe(bool blocking_read = true);
 
 // Creates an anonymous file that contains this text and is positioned at its beginning. A program
-// can use the file as its input or output. As its input, unlike a pipe, it cannot block us if the
-// program does not read. The descriptor's number is higher than any index in SpawnOptions::files.
-// Errors: kUnavailable if there is no memory or descriptor left.
+// can use the file as its input or output. Unlike a pipe, an input file cannot block us if the
+// program does not read it. The descriptor's number is higher than any index in
+// SpawnOptions::files. Returns kUnavailable if no memory or descriptors are left.
 Result<UniqueFd> MemoryFile(std::string_view text);
 
 struct SpawnOptions {
@@ -35,7 +35,7 @@ struct SpawnOptions {
   // because by then that number refers to the program's own descriptor. The program gets no other
   // descriptors.
   std::vector<std::variant<int, std::string>> files;
-  std::optional<std::vector<std::string>> environment = {};  // "NAME=value" each; absent: ours
+  std::optional<std::vector<std::string>> environment = {};  // "NAME=value"; absent: our own
   std::string folder = {};                                   // working folder; empty: our own
   bool session = false;        // start a new session; otherwise only a new process group
   bool block_signals = false;  // block all signals; otherwise block none
@@ -50,7 +50,7 @@ struct Spawned {
 std::vector<char*> Argv(const std::vector<std::string>& words);
 
 // Runs words[0] with default actions for all signals. The program is looked up in $PATH unless its
-// name contains a slash. Errors: errno; no program is running in that case.
+// name contains a slash. On failure, returns errno, and no program is running.
 std::expected<Spawned, int> Spawn(const std::vector<std::string>& words,
                                   const SpawnOptions& options);
 

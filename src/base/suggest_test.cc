@@ -7,7 +7,7 @@ namespace {
 
 TEST(DidYouMean, NamesTheNearestWord) {
   const std::vector<std::string> known{"time", "title", "name", "gpus"};
-  EXPECT_EQ(DidYouMean("tiem", known, 1), "time") << "swapped letters are one mistake";
+  EXPECT_EQ(DidYouMean("tiem", known, 1), "time") << "swapped letters count as one error";
   EXPECT_EQ(DidYouMean("gpu", known, 2), "gpus");
   EXPECT_EQ(DidYouMean("account", known, 2), std::nullopt);
   EXPECT_EQ(DidYouMean("x", known, 2), std::nullopt);

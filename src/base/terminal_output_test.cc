@@ -23,7 +23,7 @@ TEST(TerminalOutput, AnUnreadTerminalRefusesOutputInsteadOfBlocking) {
   while (::write(writes.get(), line.data(), line.size()) > 0 && lines < 100'000) ++lines;
   EXPECT_EQ(errno, EAGAIN);
   EXPECT_GT(lines, 1);
-  EXPECT_EQ(::fcntl(shells.get(), F_GETFL) & O_NONBLOCK, 0) << "the shell's is unchanged";
+  EXPECT_EQ(::fcntl(shells.get(), F_GETFL) & O_NONBLOCK, 0) << "the shell's flags are unchanged";
 }
 
 TEST(TerminalOutput, OtherFilesStayAsTheyAre) {

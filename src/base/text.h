@@ -27,11 +27,11 @@ std::optional<std::int64_t> ParseInt(std::string_view text);
 std::optional<double> ParseDouble(std::string_view text);  // finite only
 
 // Parses sizes such as "800", "800M" (MiB), "12G", "12GB", "12GiB", "1.5T" and "900K" into MiB,
-// rounded up. Case is ignored, all units are powers of 1024, and a bare number is MiB. Errors:
+// rounded up. Case is ignored, all units are powers of 1024, and a bare number is MiB. Returns
 // kInvalid for any other text, a negative size, or more than 2^40 MiB.
 Result<std::int64_t> ParseMemoryMib(std::string_view text);
 // Parses Slurm's forms "M", "M:S", "H:M:S", "D-H", "D-H:M", "D-H:M:S" (a bare number is minutes),
-// and "90s", "15m", "12h", "2d", "1h30m". Errors: kInvalid for any other text, a negative span, or
+// and "90s", "15m", "12h", "2d", "1h30m". Returns kInvalid for any other text, a negative span, or
 // more than 10 years.
 Result<Duration> ParseSpan(std::string_view text);
 

@@ -15,14 +15,14 @@ namespace carma::base {
 struct UserEntry {
   std::string name;
   std::uint32_t gid = 0;  // the primary group's GID
-  std::string home;       // empty if not in the database, like the shell
+  std::string home;       // home and shell are empty if not in the database
   std::string shell;
 };
 
-// Returns nothing if there is no user with this UID. Errors: kUnavailable if the database does not
+// Returns nothing if there is no user with this UID, and kUnavailable if the database does not
 // respond.
 Result<std::optional<UserEntry>> FindUser(std::uint32_t uid);
-// Returns the GID. Errors: kNotFound, kUnavailable.
+// Returns the GID, kNotFound if there is no such group, or kUnavailable as FindUser() does.
 Result<std::uint32_t> FindGroup(const std::string& name);
 // Whether the database definitely has no such user. False if the database cannot be read.
 bool LacksUser(const std::string& name);
@@ -37,7 +37,7 @@ struct KnownUser {
   std::uint32_t gid = 0;
   std::vector<std::uint32_t> groups;  // empty: the database has no such user
 };
-// Errors: kUnavailable if the database does not respond.
+// Returns kUnavailable if the database does not respond.
 Result<KnownUser> KnowUser(std::uint32_t uid);
 
 }  // namespace carma::base

@@ -14,11 +14,11 @@ namespace carma::config {
 inline constexpr char kServerSocket[] = "/run/carma/carmad.sock";
 
 // Returns daemon.socket from the sources; later sources win. Empty if it is not set. Errors are
-// ignored: checking the configuration is the daemon's job, and its socket should be found even if a
-// different key is wrong.
+// ignored, because checking the configuration is the daemon's job, and its socket should be found
+// even if a different key is wrong.
 std::string ConfiguredSocket(const Sources& sources);
 
-// ---- the sockets of a job's pilots (carma pilot), so that `carma` finds its pilot by itself ----
+// ---- the sockets of a job's pilots (carma pilot), which `carma` finds automatically ----
 
 using Environment = std::map<std::string, std::string>;
 
@@ -31,8 +31,8 @@ std::vector<std::string> PilotBases(const Environment& environment);
 // number; empty: no job.
 std::string PilotFolderName(const std::string& job, unsigned uid);
 
-// Checks that the folder belongs to this user and that nobody else can write to it. Otherwise
-// another user could have created the socket and could read what is sent to it. Errors: kDenied.
+// Returns kDenied unless the folder belongs to this user and no other user can write to it. In any
+// other folder, another user could have created the socket and could read what is sent to it.
 Result<Unit> CheckPrivate(const std::string& folder, unsigned uid);
 
 // The socket of the pilot in this process's job (SLURM_JOB_ID). Empty if the job has no pilot on

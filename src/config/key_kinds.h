@@ -1,4 +1,4 @@
-// The kinds of configuration values: which texts they accept, and how they are read and written.
+// The kinds of configuration values: the strings they accept, and how they are read and written.
 #pragma once
 
 #include <fmt/format.h>

@@ -18,7 +18,7 @@ using base::Duration;
 
 namespace {
 
-// The key of a member that `change` and `look` return. Instantiated for each type, not for each
+// The key of a member that `change` and `look` return. Instantiated once per type, not once per
 // key.
 template <class T, class Member>
 Key OfMember(const char* name, const char* meaning, const Kind<T>& kind, Takes takes,

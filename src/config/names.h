@@ -29,8 +29,8 @@ inline constexpr std::string_view kAllowGroups = "daemon.allow_groups";
 // because they are misspelt or have been removed. May wait for a name service.
 std::vector<NameMistake> UnknownNames(const Settings& settings);
 
-// Checks that the group named by daemon.socket_group exists; without it, carmad does not start. May
-// wait for a name service. Errors: kNotFound, kUnavailable, with the key.
+// Checks that the group named by daemon.socket_group exists. Without it, carmad does not start. May
+// wait for a name service. Returns kNotFound or kUnavailable with the key.
 Result<Unit> CheckSocketGroup(const Settings& settings);
 
 }  // namespace carma::config

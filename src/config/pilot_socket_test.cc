@@ -54,7 +54,7 @@ TEST_F(PilotSocket, RefusesAFolderThatOthersMayWriteTo) {
   EXPECT_EQ(Found(), "");
   Make("sweep.sock", 0700);
   EXPECT_NE(Found(), "");
-  EXPECT_EQ(JobPilotSocket(environment_, ::getuid() + 1), "") << "another user's";
+  EXPECT_EQ(JobPilotSocket(environment_, ::getuid() + 1), "") << "another user's folder";
 }
 
 TEST(PilotBases, AreAbsoluteFoldersAndTmpLast) {

@@ -1,4 +1,4 @@
-// Loads the daemon's configuration: text -> plain struct with origins -> validated settings.
+// Loads and validates the daemon's configuration, and records the origin of each value.
 #pragma once
 
 #include <cstdint>
@@ -29,9 +29,9 @@ std::string_view CollocationName(core::SharingMethod method);
 inline constexpr std::string_view kAutoMapper = "auto";
 
 struct Settings;
-// The policy under a sharing method: its mapper, and the mapper's values for keys that are not set.
-// Under streams, where tasks take turns, streams_sm_cap and streams_tasks apply. The rules of the
-// published systems are never changed.
+// Returns the policy for a sharing method: its mapper, and the mapper's values for keys that are
+// not set. Under streams, where tasks take turns, streams_sm_cap and streams_tasks apply. The rules
+// of the published systems are never changed.
 core::PolicyConfig PolicyFor(const Settings& settings, core::SharingMethod method);
 
 struct Settings {
@@ -113,7 +113,7 @@ struct Settings {
   std::size_t max_batch = 200'000;  // tasks per submission
   bool cgroups = true;              // one cgroup v2 per task where possible
   // [host]; policy.cpus_per_gpu, policy.host_memory_per_gpu_mib
-  std::optional<int> host_cpus;  // cores for tasks; empty: the machine's, less a reserve
+  std::optional<int> host_cpus;  // cores for tasks; empty: the machine's, minus a reserve
   std::optional<std::int64_t> host_memory_mib;  // empty: see host_cpus
   bool cpu_cap = false;  // a hard limit on CPU time; otherwise idle cores are shared
   // [estimate]
@@ -158,13 +158,13 @@ struct Sources {
 // empty.
 std::string OwnSocketPath(const std::string& runtime_dir);
 
-// The usual order: defaults, /etc/carma/carma.toml, /etc/carma/carma.d/*.toml, for rootless daemons
-// also the user's $XDG_CONFIG_HOME/carma/config.toml, then CARMA_*. `file` (from --config) replaces
-// all of these files.
+// Returns the standard sources in order: defaults, /etc/carma/carma.toml,
+// /etc/carma/carma.d/*.toml, the user's $XDG_CONFIG_HOME/carma/config.toml if the daemon is
+// rootless, and CARMA_*. `file` (from --config) replaces all of these files.
 Sources StandardSources(const std::optional<std::string>& file, bool root);
 
-// Errors: kInvalid "path:line: section.key: expected …" for syntax errors, unknown keys, wrong
-// types, values out of range, and keys that contradict each other; kNotFound for a missing file.
+// Returns kInvalid "path:line: section.key: expected …" for syntax errors, unknown keys, wrong
+// types, values out of range, and contradictory keys, or kNotFound for a missing file.
 Result<Loaded> Load(const Sources& sources);
 // Whether the default of this key depends on the mapper.
 bool FollowsMapper(std::string_view key);
@@ -177,13 +177,13 @@ struct Reread {
   std::vector<std::string> changed;
   std::vector<std::string> need_restart;
 };
-// running: the daemon's current settings, as loaded. policy.mapper keeps its value if one of the
-// old and new mappers shares GPUs and the other does not. Errors: those of Load(), and kInvalid if
-// a value that cannot change now contradicts a new value.
+// running: the daemon's current settings, as loaded. policy.mapper keeps its value if exactly one
+// of the old and new mappers shares GPUs. Returns the errors of Load(), and kInvalid if a value
+// that cannot change now contradicts a new one.
 Result<Reread> LoadAgain(const Sources& sources, const Loaded& running);
 
-// Loads a text from memory on top of the defaults. `name`: the path to show in messages. Errors:
-// those of Load().
+// Loads a text from memory on top of the defaults. `name`: the path to show in messages. Returns
+// the errors of Load().
 Result<Loaded> LoadText(const std::string& name, std::string_view text, bool root);
 
 // A key as shown in the documentation and by `carma config show`.

@@ -90,9 +90,9 @@ TEST_F(SettingsAgain, LiveKeysChangeAndTheOthersStay) {
     std::string name, before, now;
     Words changed, need_restart;
   } cases[] = {
-      {"nothing new", "policy.margin = '1G'", "policy.margin = '1024M'  # the same", {}, {}},
+      {"no change", "policy.margin = '1G'", "policy.margin = '1024M'  # the same", {}, {}},
       {"a live key", "", "policy.margin = '1G'", {"policy.margin"}, {}},
-      {"back to its default", "task.max_queued = 5", "", {"task.max_queued"}, {}},
+      {"a key back to its default", "task.max_queued = 5", "", {"task.max_queued"}, {}},
       {"a key that needs a restart", "", "monitor.window = '2m'", {}, {"monitor.window"}},
       {"both",
        "",
@@ -111,13 +111,13 @@ TEST_F(SettingsAgain, LiveKeysChangeAndTheOthersStay) {
         "policy.pass_limit"},
        {}},
       {"to a mapper that never shares", "", "policy.mapper = 'exclusive'", {}, {"policy.mapper"}},
-      {"and back", "policy.mapper = 'exclusive'", "", {}, {"policy.mapper"}},
-      {"by the method",
+      {"from a mapper that never shares", "policy.mapper = 'exclusive'", "", {}, {"policy.mapper"}},
+      {"a method that never shares",
        "",
        "collocation.method = 'exclusive'",
        {},
        {"policy.mapper", "collocation.method"}},
-      {"the published rules decide about other keys",
+      {"the published rules determine other keys",
        "",
        "policy.published = 'v2'\ntask.max_queued = 5",
        {"task.max_queued"},

@@ -54,7 +54,7 @@ TEST(Settings, TheMapperFollowsFromTheWayOfSharing) {
   EXPECT_EQ(streams.margin_mib, 3 * 1024) << "it was set";
   s.divided = true;
   EXPECT_EQ(PolicyFor(s, core::SharingMethod::kMps).mapper, "magm");
-  EXPECT_EQ(PolicyFor(s, core::SharingMethod::kStreams).backfill, 1) << "of instances";
+  EXPECT_EQ(PolicyFor(s, core::SharingMethod::kStreams).backfill, 1) << "not for MIG instances";
   const Settings set = FromText("policy.backfill = 3").settings;
   EXPECT_EQ(PolicyFor(set, core::SharingMethod::kStreams).backfill, 3);
   const Settings named = FromText("policy.mapper = 'by-work'").settings;
@@ -204,7 +204,7 @@ TEST(Settings, EveryKeyIsReadFromAFileAndShownAsItWasWritten) {
   }
   std::vector<std::string> known;
   for (const KeyInfo& key : Keys()) known.push_back(key.name);
-  EXPECT_EQ(tested, known) << "a key lacks its case here";
+  EXPECT_EQ(tested, known) << "a key has no test case here";
 }
 
 TEST(Settings, EveryKeyRefusesInvalidValues) {

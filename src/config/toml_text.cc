@@ -38,8 +38,8 @@ std::pair<std::string, unsigned> Scalar(const toml::node& node) {
   return {};
 }
 
-// Only a list of numbers, or a list of texts without commas, can be written as one text. An empty
-// list counts as both.
+// Only a list of numbers, or a list of strings without commas, can be written as one string. An
+// empty list counts as both.
 void FillList(const toml::array& list, Entry& entry) {
   unsigned forms = kTextList | kNumberList;
   for (const toml::node& item : list) {
@@ -103,8 +103,8 @@ Result<std::vector<Entry>> ParseToml(const std::string& path, std::string_view t
     return Invalid("{}:{}: {}", path, error.source().begin.line,
                    base::Printable(error.description(), 300));
   }
-  // Restores file order: toml++ sorts tables by name, but the first error in the file should be
-  // reported first.
+  // Restores file order, because toml++ sorts tables by name, but the first error in the file
+  // should be reported first.
   std::ranges::sort(entries, [](const Entry& a, const Entry& b) {
     return std::pair(a.line, std::string_view(a.name)) <
            std::pair(b.line, std::string_view(b.name));

@@ -18,7 +18,7 @@ struct Entry {
   std::vector<std::string> items;  // list items, as text
 };
 
-// `path` is used only in messages. Errors: kInvalid "path:line: what is wrong".
+// `path` is used only in messages. All errors are kInvalid "path:line: what is wrong".
 Result<std::vector<Entry>> ParseToml(const std::string& path, std::string_view text);
 
 }  // namespace carma::config

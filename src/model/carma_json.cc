@@ -65,7 +65,7 @@ Taken TakeText(const Json& value, std::string& target, std::string_view pointer,
   return {};
 }
 
-// Accepts true and false, and 0 and 1 as in the data sets.
+// Accepts true and false, and also 0 and 1, which the data sets use.
 bool ReadFlag(const Json& value, bool& target) {
   const std::optional<std::int64_t> number =
       value.is_boolean() ? value.get<bool>() : WholeNumber(value);
@@ -229,7 +229,7 @@ Taken TakeHeld(const Json& value, LayerList& list) {
 // Reads the notes of carma_summary.py, which are strings.
 Taken TakeNotes(const Json& value, LayerList& list) {
   constexpr std::size_t kMostNotes = 100;
-  if (!value.is_array()) return Expected("/notes", "a list of texts");
+  if (!value.is_array()) return Expected("/notes", "a list of strings");
   for (const Json& item : value) {
     std::string text;
     if (auto taken = TakeText(item, text, "/notes"); !taken) return taken;

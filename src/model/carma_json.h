@@ -1,4 +1,4 @@
-// Reads CARMA's own layer lists: one JSON object per model (docs/use/layer-lists.md).
+// Reads CARMA's own layer lists, which have one JSON object per model (docs/use/layer-lists.md).
 #pragma once
 
 #include <string_view>
@@ -8,8 +8,8 @@
 
 namespace carma::model {
 
-// text: exactly one object. Errors: kInvalid "place: /layers/3/1: expected …". The pointer is
-// missing if the JSON is malformed.
+// text: exactly one object. Returns kInvalid "place: /layers/3/1: expected …" for invalid values.
+// If the JSON is malformed, the message has no pointer.
 Result<LayerList> ReadLayerList(std::string_view text, std::string_view place);
 
 }  // namespace carma::model

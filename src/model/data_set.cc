@@ -1,4 +1,4 @@
-// Reads data sets that have one layer list per line, with or without gzip.
+// Reads data sets with one layer list per line, optionally compressed with gzip.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -79,7 +79,7 @@ class PackedLines {
     // For a truncated gzip file, gzread fails with Z_BUF_ERROR once all readable data has been
     // returned.
     if (got < 0 || (got == 0 && code != Z_OK))
-      return Fail(fmt::format("cannot be unpacked: {}", base::Printable(text)));
+      return Fail(fmt::format("cannot be decompressed: {}", base::Printable(text)));
     return got > 0;
   }
 

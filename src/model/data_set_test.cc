@@ -76,7 +76,7 @@ TEST_F(DataSet, ReportsTheLineOfAMistake) {
 TEST_F(DataSet, RejectsATruncatedFile) {
   const std::string packed = Packed(Write("cut.jsonl", kThree));
   std::filesystem::resize_file(packed, std::filesystem::file_size(packed) - 12);
-  EXPECT_THAT(Names(packed).back(), HasSubstr("cannot be unpacked"));
+  EXPECT_THAT(Names(packed).back(), HasSubstr("cannot be decompressed"));
 }
 
 TEST_F(DataSet, RejectsADecompressionBomb) {

@@ -31,8 +31,8 @@ class Tally {
   std::vector<Count> counts_;
 };
 
-// Parameters of the compute layers up to the last block that is printed as one row. Tables, and the
-// head after that block, are not counted: they have many parameters but keep little for the
+// Parameters of the compute layers up to the last block that is printed as one row. Tables and the
+// head after that block are not counted, because they have many parameters but keep little for the
 // backward pass.
 std::int64_t BodyParams(const LayerList& list) {
   std::int64_t body = 0;

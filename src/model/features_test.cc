@@ -126,7 +126,7 @@ TEST(Features, DistinguishesFamilies) {
     Family family;
   } cases[] = {
       {"a perceptron", {"Linear", "ReLU", "Linear"}, Family::kMlp},
-      {"nothing at all", {}, Family::kMlp},
+      {"an empty list", {}, Family::kMlp},
       {"convolutions", {"Conv2d", "BatchNorm2d", "ReLU", "Linear", "Linear"}, Family::kCnn},
       {"a vision transformer",
        {"Conv2d", "LayerNorm", "Linear", "Attention", "Linear"},

@@ -1,6 +1,6 @@
 // Reads the output of Keras summary(), as printed by TensorFlow 1 and 2 (fixed columns, "====") and
-// by Keras 3 (boxes). Layers are renamed to their PyTorch names and shapes are changed to channels
-// first, so the rules for PyTorch apply.
+// by Keras 3 (boxes). Layers get their PyTorch names, and shapes are converted to channels-first,
+// so the rules for PyTorch apply.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -68,7 +68,7 @@ constexpr Translation kFunctions[] = {
     {"gelu", "GELU"},   {"sigmoid", "Sigmoid"}, {"softmax", "Softmax"}, {"tanh", "Tanh"},
 };
 
-// Keras layers that are plain code in PyTorch. PyTorch summaries have no row for such code.
+// Keras layers that correspond to plain code in PyTorch, for which PyTorch summaries have no row.
 constexpr std::string_view kFunctional[] = {
     "Add",    "Subtract",   "Multiply",        "Average",     "Maximum",   "Minimum",       "Dot",
     "Lambda", "TFOpLambda", "SlicingOpLambda", "Concatenate", "Rescaling", "Normalization",
@@ -80,7 +80,7 @@ constexpr std::array<std::string_view, 5> kTitles{"Layer (type)", "Output Shape"
 template <class Text>
 using Cells = std::array<Text, kTitles.size()>;
 
-// The layout of a table: where each cell of a line begins.
+// The positions at which the cells of a table's lines begin.
 class Grid {
  public:
   explicit Grid(std::string_view header) {

@@ -1,4 +1,4 @@
-// A model as a list of layers: the common form of all summaries.
+// A model as a list of layers, the common form of all summaries.
 #pragma once
 
 #include <array>
@@ -60,7 +60,7 @@ enum class RowKind {
 struct Layer {
   std::string type;  // class name: "Conv2d"
   std::string name;  // dotted path of attributes; empty if the summary does not give it
-  Shape in;          // first tensor; empty: not known
+  Shape in;          // first input tensor; empty: unknown
   Shape out;
   std::int64_t params = 0;  // without its children's parameters
   std::int64_t trainable = 0;
@@ -101,11 +101,11 @@ struct SavedBytes {
   friend bool operator==(const SavedBytes&, const SavedBytes&) = default;
 };
 
-// Other memory of a training run, in bytes as stored.
+// Other memory that a training run holds, in bytes as stored.
 struct HeldBytes {
   double trained = 0;  // weights, without gradients
   double frozen = 0;   // weights that are not trained; includes the scales of quantised weights
-  double others = 0;   // other models: a running mean of the weights, a teacher
+  double others = 0;   // other models, such as a running mean of the weights or a teacher
   std::optional<double> states;  // the optimizer's states
   std::optional<double> step;    // temporaries of the optimizer's step
   friend bool operator==(const HeldBytes&, const HeldBytes&) = default;
@@ -116,12 +116,12 @@ struct LayerList {
   std::string model;   // name, or empty
   std::string family;  // as named in the source, or empty
   std::string arch;    // kind within the family ("residual"), as named in the source, or empty
-  Shape input;         // the model's input for one sample; empty: not known
+  Shape input;         // the model's input for one sample; empty: unknown
   Shape output;
   std::vector<Layer> layers;  // in the order the modules finish
   std::int64_t params = 0;    // model parameters, from the source if given
   std::int64_t trainable = 0;
-  std::int64_t param_tensors = 0;  // 0: not known
+  std::int64_t param_tensors = 0;  // 0: unknown
   std::int64_t buffer_bytes = 0;   // batch-norm statistics and similar buffers
   bool has_input_shapes = false;   // the rows have input shapes
   bool collapsed = false;          // some rows are blocks; a Note names them

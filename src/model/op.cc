@@ -97,7 +97,7 @@ constexpr std::array kCommon{
     Common{"BatchNorm1d", Op::kBatchNorm},
     Common{"BatchNorm2d", Op::kBatchNorm},
     Common{"BatchNormAct2d", Op::kBatchNorm},
-    Common{"Conv1D", Op::kLinear},  // not Conv1d: transformers' linear layer
+    Common{"Conv1D", Op::kLinear},  // the linear layer of Transformers, not a Conv1d
     Common{"Conv1d", Op::kConv},
     Common{"Conv2d", Op::kConv},
     Common{"Dropout", Op::kDropout},
@@ -116,8 +116,7 @@ static_assert(std::ranges::is_sorted(kCommon, {}, &Common::type));
 
 constexpr std::size_t kLongestName = 128;
 
-// Whether the type is a pool and nothing else. "SelectAdaptivePool2d" is not, because it contains a
-// pool.
+// Whether the type is itself a pool. "SelectAdaptivePool2d" only contains one.
 bool IsPlainPool(std::string_view type) {
   constexpr std::string_view kStarts[] = {"Adaptive", "Max", "Avg", "LP", "Fractional", "Global"};
   return std::ranges::any_of(kStarts, [&](std::string_view s) { return type.starts_with(s); });

@@ -18,7 +18,7 @@ enum class Op {
   kPool,
   kAttention,
   kRecurrent,  // LSTM, GRU, RNN
-  kReshape,    // no weights, hardly any arithmetic: Identity, Flatten, Upsample
+  kReshape,    // no weights and hardly any arithmetic: Identity, Flatten, Upsample
   kOther,      // an unknown name
 };
 

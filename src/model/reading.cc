@@ -27,7 +27,7 @@ std::string Names(const std::vector<std::string>& names) {
   return text;
 }
 
-// Adds a name that is not in the list yet. The list keeps one name more than a note shows.
+// Adds a name that is not in the list yet. The list holds one more name than a note shows.
 void AddOnce(std::vector<std::string>& names, const std::string& name) {
   if (names.size() <= kNamesInANote && std::ranges::find(names, name) == names.end())
     names.push_back(name);

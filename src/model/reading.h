@@ -25,7 +25,7 @@ inline constexpr std::size_t kMaxLineBytes = 64 << 10;
 // Line endings ("\n", "\r\n") are removed.
 class Lines {
  public:
-  // Errors: kInvalid "path:line: …" for a NUL byte, a line beyond kMaxLineBytes, or more than
+  // Returns kInvalid "path:line: …" for a NUL byte, a line beyond kMaxLineBytes, or more than
   // kMaxLines.
   static Result<Lines> Split(std::string_view text, std::string_view path);
 
@@ -82,8 +82,8 @@ struct Totals {
   std::optional<std::int64_t> trainable;
   std::optional<std::int64_t> frozen;
   std::optional<double> pass_mb;  // "Forward/backward pass size", in the program's megabytes
-  // Reads totals, sizes, rules and blank lines, and stops at the first other line. Errors: a total
-  // that is not a number.
+  // Reads totals, sizes, rules and blank lines, and stops at the first other line. Returns an error
+  // if a total is not a number.
   Result<Unit> Read(Lines& lines);
 };
 
@@ -114,7 +114,7 @@ void NoteUnknownTypes(LayerList& list, const std::vector<std::size_t>& except);
 void NoteMissingShapes(LayerList& list);
 
 // One reader per format. Before the call, `lines` is at the header line (for a tree, at its first
-// line). After the call, it is past the summary. Errors: kInvalid "path:line: …".
+// line). After the call, it is past the summary. All errors are kInvalid "path:line: …".
 Result<LayerList> ReadTorchSummary(Lines& lines);
 Result<LayerList> ReadTorchInfo(Lines& lines);
 Result<LayerList> ReadTorchTree(Lines& lines);

@@ -14,7 +14,7 @@ namespace carma::model {
 // Recognises the format of the text: torchsummary, torchinfo (with and without input shapes),
 // printed module trees with and without ", N params", Keras summary() of TensorFlow 1 and 2 and of
 // Keras 3, or CARMA's JSON (docs/use/layer-lists.md). `path` is used in messages. Other lines
-// around a summary are skipped, and a note is added. Errors: kInvalid "path:line: what, expected"
+// around a summary are skipped, and a note is added. Returns kInvalid "path:line: what, expected"
 // ("path: /json/pointer: expected …" for JSON) for text of an unknown format, two summaries in one
 // file, a truncated table or tree, impossible numbers, and exceeded limits (layers.h). A readable
 // part that seems incomplete always gets a Note.
@@ -23,9 +23,9 @@ Result<LayerList> ParseSummary(std::string_view text, std::string_view path);
 // Maximum total size of a data set after decompression.
 inline constexpr std::size_t kMaxDataSetBytes = std::size_t{1} << 30;
 
-// Reads a data set with one model per line in CARMA's JSON. Gzip files are decompressed, and blank
-// lines are skipped. Calls `take` for each model in order until it returns false. Errors: those of
-// the file (kNotFound, kDenied, kIo), and those of ParseSummary with "path:line: /json/pointer: …".
+// Reads a data set with one model per line in CARMA's JSON. Decompresses gzip files and skips blank
+// lines. Calls `take` for each model in order until it returns false. Returns kNotFound, kDenied or
+// kIo for the file, or the errors of ParseSummary with "path:line: /json/pointer: …".
 Result<Unit> ForEachModel(const std::string& path, const std::function<bool(LayerList)>& take);
 
 }  // namespace carma::model

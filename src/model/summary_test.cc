@@ -176,7 +176,7 @@ TEST(TorchInfo, ReadsKernelsFrozenAndRepeatedRows) {
   EXPECT_FALSE(Row(list, "MaxPool2d").kernel);
   EXPECT_EQ(list.layers[3].params, 72);
   EXPECT_EQ(list.layers[3].trainable, 0) << "parentheses mean frozen";
-  EXPECT_EQ(list.layers[4].params, 0) << "called again";
+  EXPECT_EQ(list.layers[4].params, 0) << "a repeated call";
   EXPECT_THAT(
       Notes(list, Note::Kind::kInferred),
       HasSubstr("rows of repeated calls to a module, whose parameters are counted only once: 1"));
@@ -189,7 +189,7 @@ TEST(TorchInfo, NotesBlocksWithHiddenContents) {
   const std::string note = Notes(list, Note::Kind::kCollapsed);
   EXPECT_THAT(note,
               HasSubstr("printed as one row: 2, so the contents of 9344 of 20000 parameters"));
-  EXPECT_THAT(note, HasSubstr("(BasicBlock)")) << "neither the layer scale nor the convolution";
+  EXPECT_THAT(note, HasSubstr("(BasicBlock)")) << "not the layer scale or the convolution";
   EXPECT_EQ(Row(list, "BasicBlock").kind, RowKind::kUnknown);
   EXPECT_EQ(Row(list, "StdConv2dSame").kind, RowKind::kLeaf);
   EXPECT_THAT(Notes(list, Note::Kind::kMissingShapes), HasSubstr("no input shapes"));
@@ -243,7 +243,7 @@ Total params: 134
 )");
   EXPECT_THAT(Types(list), ElementsAre("Conv1d", "ParameterList"))
       << "early versions omit the model";
-  EXPECT_EQ(list.layers[0].kernel, 3) << "the last side of the weight";
+  EXPECT_EQ(list.layers[0].kernel, 3) << "the weight's last dimension";
   EXPECT_EQ(list.params, 134);
   EXPECT_FALSE(list.collapsed);
 }
@@ -273,8 +273,8 @@ TEST(TorchTree, InfersWidthsFromConstructorsButNoShapes) {
   EXPECT_EQ(list.layers[3].name, "h.0.attn.c_attn");
   EXPECT_EQ(list.layers[3].in_features, 8);
   EXPECT_EQ(list.layers[3].out_features, 24) << "216 = 24 x (8 + 1)";
-  EXPECT_EQ(list.layers[4].in_features, 8) << "24 + 1 does not divide 72, the norm's 8 + 1 does";
-  EXPECT_EQ(list.layers[5].params, 4) << "the block's own: 292 less 216 and 72";
+  EXPECT_EQ(list.layers[4].in_features, 8) << "72 is not a multiple of 24 + 1 but of 8 + 1";
+  EXPECT_EQ(list.layers[5].params, 4) << "the block's own: 292 minus 216 and 72";
 }
 
 TEST(TorchTree, DerivesParametersFromConstructors) {
@@ -312,7 +312,7 @@ TEST(Keras, GetsPyTorchNamesAndChannelsFirst) {
   EXPECT_EQ(list.input, S({3, 32, 32}));
   EXPECT_EQ(list.layers[0].in, S({-1, 3, 32, 32}));
   EXPECT_EQ(list.layers[0].out, S({-1, 8, 30, 30}));
-  EXPECT_EQ(list.layers[3].in, S({-1, 8, 30, 30})) << "by its connection";
+  EXPECT_EQ(list.layers[3].in, S({-1, 8, 30, 30})) << "from its connection";
   EXPECT_EQ(Row(list, "Add").kind, RowKind::kContainer) << "functional";
   EXPECT_THAT(Notes(list, Note::Kind::kInferred), HasSubstr("channels"));
 }
@@ -433,7 +433,7 @@ TEST(Summary, RefusesUnreadableText) {
       {"two formats", Fixture("torchsummary") + Fixture("tree"),
        "model.txt:21: a second summary (a printed module tree) after the first (torchsummary)"},
       {"two models", Fixture("tree") + Fixture("tree"), "a second summary"},
-      {"another format inside",
+      {"a row of another format",
        Replaced(Fixture("torchsummary"), "              ReLU-3", "├─ReLU: 1-1"),
        "model.txt:7: '├─ReLU: 1-1"},
       {"a negative count", Replaced(Fixture("torchsummary"), "   224", "  -224"), "model.txt:5: "},

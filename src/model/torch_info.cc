@@ -125,7 +125,7 @@ struct Row {
 };
 
 // The number of positions in a convolution's kernel. Some versions print the shape of the whole
-// weight; its last dimensions are the kernel's.
+// weight, whose last dimensions are those of the kernel.
 std::optional<std::int64_t> KernelPositions(const Row& row) {
   const std::size_t sides = std::max<std::size_t>(row.layer.out.rank(), 2) - 2;
   if (OpOf(row.layer.type) != Op::kConv || sides == 0 || row.kernel.rank() < sides) return {};

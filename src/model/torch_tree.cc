@@ -12,13 +12,13 @@
 namespace carma::model {
 namespace {
 
-// A limit, because a few nested lines such as "999 x" could mean any number of rows. 128 experts in
-// each of 60 layers are about 40 000 rows.
+// Limited, because a few nested lines such as "999 x" could expand to any number of rows. 128
+// experts in each of 60 layers are about 40 000 rows.
 constexpr std::size_t kMaxCopiedRows = 50'000;
 
 // The start of a module, parsed from one line.
 struct Opening {
-  std::string_view attribute;  // "conv1"; "0-11" for twelve equal modules; empty: the model itself
+  std::string_view attribute;  // "conv1"; "0-11" for 12 identical modules; empty: the model itself
   std::int64_t copies = 1;
   std::string_view type;
   std::optional<std::string_view> arguments;  // empty: children follow
@@ -215,8 +215,8 @@ class TreeReader {
   }
 
   // The parameters to subtract for a tied output layer. Language models tie the output layer to the
-  // embedding table, so an output layer of the same size is taken to be the same tensor. A printed
-  // tree shows and counts both. The enclosing block may also count the layer's bias a second time.
+  // embedding table, so one of the same size is assumed to be the same tensor. A printed tree shows
+  // and counts both. The enclosing block may also count the layer's bias a second time.
   std::int64_t TiedParams() {
     const Layer* table = nullptr;
     for (const Layer& layer : list_.layers) {

@@ -10,7 +10,7 @@
 
 namespace carma::page {
 
-// CMakeLists.txt generates these texts from files/.
+// CMakeLists.txt generates these strings from files/.
 extern const std::string_view kIndexHtml, kPageCss, kIconSvg, kMainJs, kDomJs, kWordsJs, kPartsJs,
     kLinkJs, kServerJs, kTaskJs, kTasksJs, kUsersJs, kHistoryJs, kWhoJs;
 

@@ -68,7 +68,7 @@ TEST(Files, AreCompleteAndCompressed) {
 TEST(Files, NeededForTheFirstViewAreSmall) {
   std::size_t bytes = Find(kIndex)->gzip.size();
   for (const std::string& name : Needed(Find(kIndex)->text)) bytes += Find(name)->gzip.size();
-  EXPECT_LT(bytes, 40'000U);  // of 60 KB; the rest is for data
+  EXPECT_LT(bytes, 40'000U);  // the limit is 60 KB; the rest is for data
 }
 
 TEST(Files, LoadNothingFromElsewhereAndHaveNoScriptInThePage) {

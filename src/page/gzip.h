@@ -1,4 +1,4 @@
-// Compresses text for browsers. The result is about a quarter of the size.
+// Compresses text for browsers to about a quarter of its size.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@ enum class Effort {
   kEvery,  // fast: compressed every second
 };
 
-// Compresses to the gzip format (RFC 1952). Identical texts produce identical bytes.
+// Compresses to the gzip format (RFC 1952). Identical input produces identical output.
 std::string Gzip(std::string_view text, Effort effort);
 
 }  // namespace carma::page

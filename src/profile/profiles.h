@@ -43,7 +43,7 @@ struct WorkloadProfile {
   std::optional<double> sensitivity;  // s
   std::optional<double> pressure;     // p
   // The evidence.
-  int runs = 0;                     // runs alone
+  int runs = 0;                     // solo runs
   double time_spread = 0;           // standard deviation over mean of time_s; 0 for one run
   int meetings = 0;                 // runs with neighbours under MPS that s and p are fitted to
   std::optional<double> fit_error;  // mean |log(predicted / measured slowdown)|
@@ -60,7 +60,7 @@ std::optional<double> IterationS(const WorkloadProfile& profile);
 
 // CSV with a header line. The profiles keep their order, and numbers are read back exactly.
 std::string ProfilesCsv(std::span<const WorkloadProfile> profiles);
-// where: the file's name for messages. Errors: kInvalid with the line for a missing column, a value
+// where: the file's name for messages. Returns kInvalid with the line for a missing column, a value
 // out of range, sensitivity without pressure or vice versa, or two lines for a workload on one GPU
 // type.
 Result<std::vector<WorkloadProfile>> ParseProfiles(std::string_view text, std::string_view where);

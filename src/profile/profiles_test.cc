@@ -48,11 +48,11 @@ TEST(Profiles, AreRefusedIfImpossible) {
   };
   const Case cases[] = {
       {"no name", ",T4,,,,0,1,,,1,0,0,,\n", "profiles.csv:2: column 'workload'"},
-      {"activity above the whole GPU", "a,T4,1.5,,,0,1,,,1,0,0,,\n", "sm_active"},
+      {"activity above 1", "a,T4,1.5,,,0,1,,,1,0,0,,\n", "sm_active"},
       {"no time", "a,T4,,,,0,,,,1,0,0,,\n", "time_s"},
-      {"half of the parameters", "a,T4,,0.5,,0,1,,,1,0,0,,\n", "or neither"},
-      {"twice the same", "a,T4,,,,0,1,,,1,0,0,,\na,T4,,,,0,1,,,1,0,0,,\n", "profiles.csv:3"},
-      {"bytes that act on a terminal", "a\x1b[2J,T4,,,,0,1,,,1,0,0,,\n", "printable"},
+      {"only one of two parameters", "a,T4,,0.5,,0,1,,,1,0,0,,\n", "or neither"},
+      {"a duplicate", "a,T4,,,,0,1,,,1,0,0,,\na,T4,,,,0,1,,,1,0,0,,\n", "profiles.csv:3"},
+      {"a terminal escape sequence", "a\x1b[2J,T4,,,,0,1,,,1,0,0,,\n", "printable"},
   };
   const std::string header = ProfilesCsv({});
   for (const Case& each : cases) {

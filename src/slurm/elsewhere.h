@@ -19,7 +19,7 @@ struct Node {
   bool takes_jobs = false;  // idle or partly used, and not drained, reserved or planned
   std::vector<std::string> partitions;
   std::string features;
-  std::int64_t gib = 0, used_gib = 0;  // of gres/carma
+  std::int64_t gib = 0, used_gib = 0;  // of gres/carma, in total and in use
   std::int64_t free_cpus = 0;
   std::int64_t free_mib = 0;  // of the node's memory
   friend bool operator==(const Node&, const Node&) = default;
@@ -32,8 +32,8 @@ std::vector<Node> ReadNodes(std::string_view text);
 // not list the job.
 std::optional<std::string> ExcludedNodes(std::string_view text, std::uint64_t id);
 
-// Why the job must stay on its node, as a clause: for example, its user has chosen the node, it
-// uses several nodes, or Slurm may not restart it. Empty if the job may move.
+// Why the job must stay on its node, as a clause, for example because its user has chosen the node,
+// it uses several nodes, or Slurm may not restart it. Empty if the job may move.
 std::string WhyItStays(const Job& job);
 // A node with room for the job; empty if there is none. After the move, either the job is alone
 // there, or at most half of the node's GPU memory is allocated.

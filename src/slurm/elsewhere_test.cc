@@ -81,7 +81,7 @@ TEST(Elsewhere, FindsANodeWithRoom) {
   EXPECT_EQ(found(Line("n1", "IDLE", 0), memory), "");
   std::string otherwise = Line("n1", "IDLE", 0);
   otherwise.replace(otherwise.find("ActiveFeatures=a"), 16, "ActiveFeatures=c");
-  EXPECT_EQ(found(otherwise, job), "") << "the job may ask for a feature";
+  EXPECT_EQ(found(otherwise, job), "") << "the job may require that feature";
 }
 
 TEST(Elsewhere, KeepsJobsThatMustStay) {

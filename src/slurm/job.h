@@ -25,7 +25,7 @@ struct Job {
   bool batch = false;    // Slurm has the script, so it can restart the job
   bool requeue = false;  // the owner allows a requeue
   int restarts = 0;
-  bool on_hold = false;        // its priority is 0; if it runs, this matters for its next start
+  bool on_hold = false;        // its priority is 0; if it is running, this affects its next start
   std::int64_t carma_gib = 0;  // requested GPU memory per node; 0: none
   std::string gres;            // everything it requests per node: "nvme:50,carma:12"
   int nodes = 1;
@@ -60,7 +60,7 @@ extern const char* const kJobColumns;
 inline constexpr std::size_t kMostOfSqueue = 1 << 20;
 inline constexpr std::size_t kMostOfComment = 300;  // longer comments are truncated
 
-// Finds the job with this id; empty if there is none. Errors: kInvalid if its line is malformed or
+// Finds the job with this id; empty if there is none. Returns kInvalid if its line is malformed or
 // does not describe a job.
 Result<std::optional<Job>> FindJob(std::string_view text, std::uint64_t id);
 

@@ -28,7 +28,7 @@ NextStep GiveUp(std::string why) {
   return {NextStep::What::kGiveUp, {}, {}, std::move(why)};
 }
 
-// The offset of CARMA's part of a comment; other people's text comes before it. If CARMA has no
+// The offset of CARMA's part of a comment, which comes after other people's text. If CARMA has no
 // part, returns the comment's size.
 std::size_t OursIn(std::string_view comment) {
   return comment.starts_with(kOurs) ? 0 : std::min(comment.rfind(kBeside), comment.size());

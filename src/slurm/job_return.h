@@ -20,7 +20,7 @@ namespace carma::slurm {
 
 // The next step. After a crash it may already have been done.
 enum class ReturnStep {
-  kAsked,    // nothing was done
+  kAsked,    // nothing has been done yet
   kRequeue,  // scontrol requeuehold
   kRaise,    // scontrol update
   kRelease,  // scontrol release
@@ -47,7 +47,7 @@ struct JobReturn {
   std::string exclude;
   bool on_hold = false;  // a user held the job while it ran, so it is not released
   ReturnStep step = ReturnStep::kAsked;
-  int refusals = 0;  // of this step
+  int refusals = 0;  // how often Slurm has refused this step
 
   // Whether the requeue may be dropped because no step has been taken yet.
   bool MayBeDropped() const { return !exclude.empty() && step == ReturnStep::kAsked; }
@@ -77,7 +77,7 @@ struct NextStep {
   enum class What {
     kRun,    // call scontrol with these words; `step` must be durable first
     kWait,   // check again
-    kWatch,  // check again, but rarely: the job has left this node
+    kWatch,  // check again, but rarely, because the job has left this node
     kDone,   // the job is waiting or running again
     kGiveUp,
   };
@@ -106,12 +106,12 @@ struct FailedRun {
   bool left = false;  // was asked to checkpoint, for example by a drain, and will continue later
   int most_retries = 3;
   int gpus = 1;
-  std::int64_t had_mib = 0;     // of each GPU
-  std::int64_t wanted_mib = 0;  // of each GPU, for the next run
-  std::int64_t most_mib = 0;    // of one GPU on this node; a run that had all of it is not retried
+  std::int64_t had_mib = 0;     // on each GPU
+  std::int64_t wanted_mib = 0;  // on each GPU, for the next run
+  std::int64_t most_mib = 0;    // a whole GPU on this node; a run that had this much is not retried
   std::uint64_t job = 0;
 };
-// Plans the requeue. Errors: kConflict with the reason if the job is not requeued.
+// Plans the requeue. Returns kConflict with the reason if the job is not requeued.
 Result<JobReturn> ReturnOf(const FailedRun& run);
 // Plans to move a job off the node where it waits, which must be its only node.
 JobReturn LeaveNode(const Job& job);

@@ -34,7 +34,7 @@ class OneJob {
  public:
   Job job = Seen("RUNNING", 0);
   std::string comment;
-  std::string refuses;  // rejects requests with a word that starts like this
+  std::string refuses;  // rejects requests with a word that begins with this text
 
   std::vector<std::vector<std::string>> asked;
 
@@ -95,7 +95,7 @@ class Desk {
         ++back.refusals;
       }
     }
-    ADD_FAILURE() << "never done";
+    ADD_FAILURE() << "the requeue never ends";
     return true;
   }
 
@@ -173,7 +173,7 @@ TEST(JobReturn, KeepsCommentsAndRequestsOfOthers) {
   waits.admin_comment = slurm.comment;
   EXPECT_EQ(Next(Asked(), waits).words.back(), "AdminComment=ada: node 7\nis slow | carma: more");
   waits.admin_comment = std::string(290, 'x');
-  EXPECT_EQ(Next(Asked(), waits).words.back(), "Gres=carma:15") << "it would be cut";
+  EXPECT_EQ(Next(Asked(), waits).words.back(), "Gres=carma:15") << "it would be truncated";
   waits.carma_gib = 0;
   EXPECT_EQ(Next(Asked(), waits).words.front(), "release") << "nothing to change";
 }
@@ -211,26 +211,26 @@ TEST(JobReturn, NextStepFollowsFromSlurmsState) {
        "requeuehold"},
       {"is being cancelled", asked, Seen("COMPLETING", 0), What::kGiveUp, ""},
       {"reached its time limit", asked, Seen("COMPLETING", 0, "TimeLimit"), What::kGiveUp, ""},
-      {"its end was told already", asked, Seen("FAILED", 0), What::kGiveUp, ""},
+      {"its end was already reported", asked, Seen("FAILED", 0), What::kGiveUp, ""},
       {"was cancelled", asked, Seen("CANCELLED", 0), What::kGiveUp, ""},
       {"interactive", asked, interactive, What::kGiveUp, ""},
       {"heterogeneous", asked, component, What::kGiveUp, ""},
       {"--no-requeue", asked, fixed, What::kGiveUp, ""},
-      {"not asked for yet", Asked(), Seen("RUNNING", 2), What::kRun, "requeuehold"},
+      {"not requested yet", Asked(), Seen("RUNNING", 2), What::kRun, "requeuehold"},
       {"restarts for other causes are not retries", Asked(), Seen("RUNNING", 4), What::kRun,
        "requeuehold"},
       {"no retries left", Asked(), tried, What::kGiveUp, ""},
       {"the comment was overwritten each time", Asked(), often, What::kGiveUp, ""},
       {"a victim loses no retries", innocent, victim, What::kRun, "requeuehold"},
-      {"a victim too often", innocent, often, What::kGiveUp, ""},
+      {"a victim too many times", innocent, often, What::kGiveUp, ""},
       {"forgotten by Slurm", asked, std::nullopt, What::kGiveUp, ""},
-      {"refused for ever", refused, Seen("RUNNING", 0), What::kGiveUp, ""},
-      {"on its way into the queue", asked, Seen("COMPLETING", 1), What::kWait, ""},
+      {"always refused", refused, Seen("RUNNING", 0), What::kGiveUp, ""},
+      {"returning to the queue", asked, Seen("COMPLETING", 1), What::kWait, ""},
       {"in the queue", asked, Seen("PENDING", 1, held), What::kRun, "update"},
-      {"in the queue, released by a person", asked, Seen("PENDING", 1, "Priority"), What::kRun,
+      {"in the queue, released by a user", asked, Seen("PENDING", 1, "Priority"), What::kRun,
        "update"},
       {"raised", raised, Seen("PENDING", 1, held), What::kRun, "release"},
-      {"let go", raised, Seen("PENDING", 1, "BeginTime"), What::kDone, ""},
+      {"released", raised, Seen("PENDING", 1, "BeginTime"), What::kDone, ""},
       {"runs again", raised, Seen("RUNNING", 1), What::kDone, ""},
       {"was restarted by someone else", asked, Seen("RUNNING", 2), What::kDone, ""},
   };
@@ -407,7 +407,7 @@ TEST(JobReturn, ComputesTheClaimOfTheNextRun) {
   job.node_list = "gpu07";
   EXPECT_EQ(Begun(*back, job).comment,
             "carma: out of GPU memory on gpu07 (claim raised from 10.0G to 14.6G), retry 1 of 3")
-      << "by its name in Slurm";
+      << "uses the node's name in Slurm";
   FailedRun large = run;
   large.wanted_mib = 60'000;
   EXPECT_EQ(ReturnOf(large)->claim_gib, 79) << "all of the memory";
@@ -420,7 +420,7 @@ TEST(JobReturn, ComputesTheClaimOfTheNextRun) {
   FailedRun victim = none;
   victim.out_of_memory = false;
   ASSERT_TRUE(ReturnOf(victim));
-  EXPECT_EQ(ReturnOf(victim)->claim_gib, 0) << "claims the same";
+  EXPECT_EQ(ReturnOf(victim)->claim_gib, 0) << "the claim is unchanged";
 }
 
 TEST(JobReturn, IsKeptWhole) {

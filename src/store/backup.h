@@ -10,11 +10,11 @@ namespace carma::store {
 
 // Copies a consistent snapshot of the database in a state folder to the file `target` (0600). The
 // file gets its name only after it is complete, checked and durable. The database is only read, and
-// a daemon can write to it at the same time. Returns the size of the copy in bytes. replace:
-// replaces an existing file; otherwise an existing file causes kConflict. Errors: kNotFound (no
-// database), kDenied (another user's database), kInvalid (the target is one of the database's own
-// files), kConflict, kCorrupt (as from Inspect()), kUnavailable (locked by another process), kIo.
-// May take seconds.
+// a daemon can write to it at the same time. May take seconds. Returns the size of the copy in
+// bytes. replace: whether to overwrite an existing file, which otherwise causes kConflict. Also
+// returns kNotFound if there is no database, kDenied if it belongs to another user, kInvalid if the
+// target is one of its own files, kCorrupt as Inspect() does, kUnavailable if another process has
+// locked it, or kIo.
 Result<std::int64_t> BackUp(const std::string& state_dir, const std::string& target, bool replace);
 
 }  // namespace carma::store

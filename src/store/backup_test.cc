@@ -91,7 +91,7 @@ TEST_F(BackUpTest, ACopyThatIsUsedBecomesAnotherDatabase) {
   const Result<std::unique_ptr<Store>> restored = Store::Open(Path("restored"));
   ASSERT_TRUE(restored) << restored.error().message;
   const core::TaskId old{1}, next = (*restored)->NextId().value();
-  EXPECT_EQ((*restored)->BooksOf(old), (*store)->BooksOf(old)) << "it finds what it has saved";
+  EXPECT_EQ((*restored)->BooksOf(old), (*store)->BooksOf(old)) << "old files are still found";
   EXPECT_NE((*restored)->BooksOf(next).id, (*store)->BooksOf(next).id);
 }
 
@@ -143,7 +143,7 @@ TEST_F(BackUpTest, ADamagedDatabaseLeavesNoCopy) {
   const Result<std::int64_t> copied = BackUp(State(), Path("copy"), false);
   ASSERT_FALSE(copied);
   EXPECT_EQ(copied.error().code, ErrorCode::kCorrupt) << copied.error().message;
-  EXPECT_EQ(Files(), 1U) << "nothing half-made is left";
+  EXPECT_EQ(Files(), 1U) << "no incomplete file is left";
 }
 
 }  // namespace

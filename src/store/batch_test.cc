@@ -33,18 +33,18 @@ std::vector<BatchCase> Cases() {
   const auto add = [&](const char* name, Durability urgency) -> Batch& {
     return cases.emplace_back(name, Batch{}, urgency).batch;
   };
-  add("a task that waits for its first start", Durability::kLater).records[kTask] =
+  add("a task waiting for its first start", Durability::kLater).records[kTask] =
       Row(TaskState::kQueued, 0);
-  add("the sharing of a launching task", Durability::kLater).records[kTask] =
+  add("the sharing mode of a launching task", Durability::kLater).records[kTask] =
       Row(TaskState::kLaunching, 1);
   add("a requeued task", Durability::kNow).records[kTask] = Row(TaskState::kQueued, 1);
   add("an end", Durability::kNow).records[kTask] = Row(TaskState::kSucceeded, 1);
   add("an event", Durability::kNow).events.emplace_back();
-  add("use of a GPU", Durability::kNow).usage.emplace_back();
-  add("what the head of the queue waited for", Durability::kNow).line_waits.emplace_back();
+  add("GPU usage", Durability::kNow).usage.emplace_back();
+  add("a wait of the head of the queue", Durability::kNow).line_waits.emplace_back();
   add("a forecast", Durability::kLater).forecasts.emplace_back();
   add("a measured peak", Durability::kNow).observations.emplace_back();
-  add("what an attempt used", Durability::kNow).attempts.emplace_back();
+  add("an attempt's resource usage", Durability::kNow).attempts.emplace_back();
   add("a reset calibration", Durability::kNow).forget_calibration = true;
   add("a drain", Durability::kNow).drains[{"GPU-0", false}] = DrainReason{"broken fan"};
   add("its end", Durability::kNow).drains[{"GPU-0", true}] = std::nullopt;
@@ -76,10 +76,10 @@ TEST(Batch, DoesNotWaitForTasksThatAPowerFailureEnds) {
   EXPECT_EQ(beside.Urgency({kTask}), Durability::kNow) << "another task's end";
   beside = batch;
   beside.events.push_back({.kind = EventKind::kDrain, .what = "drain"});
-  EXPECT_EQ(beside.Urgency({kTask}), Durability::kNow) << "an event of the server";
+  EXPECT_EQ(beside.Urgency({kTask}), Durability::kNow) << "a server event";
   beside = batch;
   beside.job_returns.push_back({kTask, "{}"});
-  EXPECT_EQ(beside.Urgency({kTask}), Durability::kNow) << "a job that is to be requeued";
+  EXPECT_EQ(beside.Urgency({kTask}), Durability::kNow) << "a job that will be requeued";
 }
 
 class ApplyTest : public ::testing::Test {
@@ -153,7 +153,7 @@ TEST_F(ApplyTest, SkipsRecordsOfPrunedTasks) {
   Batch batch;
   batch.events.push_back({.kind = EventKind::kState, .task = kTask, .what = "running"});
   batch.records[core::TaskId{99}] = {};
-  EXPECT_TRUE(store_->Apply(batch, Durability::kNow)) << "else no batch could be stored";
+  EXPECT_TRUE(store_->Apply(batch, Durability::kNow)) << "otherwise no batch could be stored";
   EXPECT_EQ(store_->Events(kTask, {}, 10)->size(), 1U);
 }
 

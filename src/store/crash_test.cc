@@ -1,4 +1,4 @@
-// Tests the database's guarantees when the machine fails: power cuts, torn logs, kills, full disks.
+// Tests the database's guarantees after power failures, torn logs, kills and full disks.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -239,7 +239,7 @@ TEST_F(StoreCrash, AFullDiskRefusesTheBatchAndNothingElse) {
     }
     EXPECT_EQ(WholeBatches(*store), batches) << "with " << space << " bytes of space";
     disk.space_left.reset();
-    ASSERT_TRUE(WriteBatch(*store, batches++)) << "space has come back";
+    ASSERT_TRUE(WriteBatch(*store, batches++)) << "space is available again";
     EXPECT_EQ(WholeBatches(*store), batches);
   }
   EXPECT_GE(refused, 5);

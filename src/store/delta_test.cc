@@ -32,7 +32,7 @@ TEST(Delta, RestoresTheText) {
       {"the same text", base, 20},
       {"another array index", Spec("12345", "\"python\",\"train.py\""), 60},
       {"another command", Spec("0", "\"bash\",\"-c\",\"echo hello, world\""), 120},
-      {"a variable more", Spec("0", "\"python\",\"train.py\"").replace(200, 0, "\"NEW\":\"x\","),
+      {"one more variable", Spec("0", "\"python\",\"train.py\"").replace(200, 0, "\"NEW\":\"x\","),
        90},
       {"nothing in common", std::string(3000, 'q'), 3010},
       {"an empty text", "", 0},

@@ -30,7 +30,7 @@ std::string Newest() {
   return "WHERE id IN (SELECT id FROM task " + InSpan() + "ORDER BY id DESC LIMIT ?) ";
 }
 
-constexpr std::int64_t kAll = -1;  // as LIMIT: no limit
+constexpr std::int64_t kAll = -1;  // SQLite's LIMIT -1: no limit
 
 }  // namespace
 
@@ -72,7 +72,7 @@ struct History::Impl {
       : db(path, SQLite::OPEN_READONLY | SQLite::OPEN_NOMUTEX, kBusyTimeoutMs) {
     db.exec("PRAGMA trusted_schema=OFF");
     db.exec("BEGIN");
-    // The view is fixed by the first read, not by BEGIN.
+    // The first read fixes the view, not BEGIN.
     db.execAndGet("SELECT count(*) FROM counter");
   }
   SQLite::Database db;

@@ -19,18 +19,18 @@ using TakeRow = std::function<bool(const Row&)>;
 
 // A consistent view of the database, from Open() to destruction; later commits do not appear in it.
 // The writer is not blocked, but its log grows while the view is open. Every call blocks on the
-// disk, so only workers may use a view, one thread at a time. Rows are passed one by one, so the
+// disk, so only worker threads may use a view, one at a time. Rows are passed one by one, so the
 // memory used does not depend on the number of rows.
 class History {
  public:
-  // Opens the database of a Store that is open in this folder. Errors: kIo, kNotFound.
+  // Opens the database of a Store that is open in this folder. Fails with kIo or kNotFound.
   static Result<std::unique_ptr<History>> Open(const std::string& state_dir);
   ~History();
 
   struct Span {
-    core::Time submitted_from = core::Time::min();  // then or later
-    core::Time submitted_to = core::Time::max();    // then or earlier
-    std::optional<std::int64_t> newest;             // only this many, those with the highest ids
+    core::Time submitted_from = core::Time::min();  // inclusive
+    core::Time submitted_to = core::Time::max();    // inclusive
+    std::optional<std::int64_t> newest;             // at most this many, those with the highest ids
   };
   Result<std::int64_t> CountTasks(const Span& span);
   // Passes tasks, ordered by id, without their descriptions: spec_json and the paths are empty, and

@@ -76,11 +76,11 @@ TEST_F(HistoryTest, GivesTheTasksOfASpanById) {
   };
   const Case cases[] = {
       {"all", {}, {1, 2, 3, 4, 5}},
-      {"both ends belong to it",
+      {"both ends are inclusive",
        {.submitted_from = base::FromMs(2'000), .submitted_to = base::FromMs(4'000)},
        {2, 3, 4}},
       {"the newest", {.newest = 2}, {4, 5}},
-      {"the newest of a span", {.submitted_to = base::FromMs(3'000), .newest = 2}, {2, 3}},
+      {"the newest of a time span", {.submitted_to = base::FromMs(3'000), .newest = 2}, {2, 3}},
       {"none", {.submitted_from = base::FromMs(9'000)}, {}},
   };
   for (const Case& c : cases) {

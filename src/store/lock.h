@@ -15,8 +15,8 @@ namespace carma::store {
 // kernel releases the lock when the process exits for any reason.
 class StateLock {
  public:
-  // Creates the folder (0700) if it is missing. Errors: kConflict with the holder's pid, kDenied
-  // (the folder belongs to another user, or others may write to it), kIo.
+  // Creates the folder (0700) if it is missing. Returns kConflict with the holder's pid if the lock
+  // is taken, kDenied if the folder belongs to another user or others may write to it, or kIo.
   static Result<StateLock> Take(const std::string& state_dir);
 
  private:
@@ -31,7 +31,7 @@ class FilePlace {
   FilePlace() = default;
   // Records which file is at the path now. If no file is there, Check() always succeeds.
   explicit FilePlace(std::string path);
-  // Errors: kIo if the file has been replaced or removed.
+  // Returns kIo if the file has been replaced or removed.
   Result<Unit> Check() const;
 
  private:

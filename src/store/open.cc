@@ -25,8 +25,8 @@ namespace carma::store {
 namespace {
 
 // Turns off SQLite's memory statistics. They take a process-wide lock on each allocation, so
-// reports on other threads would delay the loop. The setting has an effect only before the first
-// database is opened.
+// reports on other threads would delay the loop. The setting takes effect only if it is made before
+// the first database is opened.
 void KeepNoStatistics() {
   static const int kept = sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
   (void)kept;

@@ -19,16 +19,16 @@ inline constexpr std::string_view kFileName = "carma.db";
 base::Error FromSqlite(const SQLite::Exception& exception, std::string_view doing,
                        std::string_view written = "the state file");
 
-// Refuses symbolic links, because SQLite would put the log next to the link's target. Errors:
+// Refuses symbolic links, because SQLite would put the log next to the link's target. Returns
 // kConflict for a link, even if its target is missing.
 Result<Unit> CheckNoLink(const std::string& path);
 
 // How long a call waits while another program (such as an administrator's sqlite3) locks the file.
 inline constexpr int kBusyTimeoutMs = 5'000;
 
-// Only reads. Neither the file nor its write-ahead log changes, and no other file is created.
-// Errors: kCorrupt (not SQLite, not CARMA's, damaged pages, a log without its file), kConflict (a
-// newer schema, a symbolic link), kNotFound (no file, so a new file may be created).
+// Checks the file without changing it or its log, and without creating other files. Returns
+// kCorrupt if the file is not SQLite or not CARMA's, has damaged pages, or is missing although its
+// log exists; kConflict for a newer schema or a link; and kNotFound if a new file may be created.
 Result<Unit> Inspect(const std::string& path);
 
 // Opens the file for reading and writing after Inspect() has found it to be sound or missing.

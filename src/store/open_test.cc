@@ -204,7 +204,7 @@ TEST_F(StoreRefusal, RefusesALogWithoutItsFileAndForeignJournals) {
   std::filesystem::rename(path_, dir_ + "/moved");
   ExpectRefused("log without its file", ErrorCode::kCorrupt, "is missing, but its log");
   std::filesystem::rename(dir_ + "/moved", path_);
-  EXPECT_TRUE(Store::Open(dir_)) << "together they are sound";
+  EXPECT_TRUE(Store::Open(dir_)) << "both files together are valid";
   ASSERT_TRUE(base::WriteFileAtomic(path_ + "-journal", "x"));
   ExpectRefused("a journal", ErrorCode::kCorrupt, "-journal");
 }
@@ -310,7 +310,7 @@ TEST(StateLock, ReportsTheHoldersPid) {
     EXPECT_EQ(second.error().code, ErrorCode::kConflict);
     EXPECT_THAT(second.error().message, HasSubstr("pid " + std::to_string(::getpid())));
   }
-  EXPECT_TRUE(Store::Open(dir)) << "the lock ends with its holder";
+  EXPECT_TRUE(Store::Open(dir)) << "the first store has released the lock";
   std::filesystem::remove_all(pattern);
 }
 

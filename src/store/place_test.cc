@@ -15,7 +15,7 @@ TEST(FilePlace, NoticesARemovedOrReplacedFile) {
   std::string folder = ::testing::TempDir() + "/carma-place-XXXXXX";
   ASSERT_NE(::mkdtemp(folder.data()), nullptr);
   const std::string path = folder + "/file";
-  EXPECT_TRUE(FilePlace(path).Check()) << "there was none";
+  EXPECT_TRUE(FilePlace(path).Check()) << "there was no file";
   std::ofstream(path) << "a";
   const FilePlace place(path);
   EXPECT_TRUE(place.Check());

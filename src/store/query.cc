@@ -42,7 +42,7 @@ class Select {
     }
     query_.sql += std::string(first_ ? " WHERE " : " AND ").append(kArrived);
     query_.sql += filter.newest_first ? " ORDER BY id DESC LIMIT ?" : " ORDER BY id LIMIT ?";
-    query_.arguments.emplace_back(static_cast<std::int64_t>(filter.limit));  // SIZE_MAX: none
+    query_.arguments.emplace_back(static_cast<std::int64_t>(filter.limit));  // SIZE_MAX: no limit
   }
 
  private:
@@ -51,7 +51,7 @@ class Select {
 };
 
 // Makes one query per state. Each query returns rows ordered by id, and the outer ORDER BY merges
-// them, so each state costs at most `limit` index entries, however many tasks are in it.
+// them, so each state costs at most `limit` index entries, no matter how many tasks it has.
 void WalkByState(const TaskFilter& filter, Query& query) {
   const std::vector<core::TaskState> states =
       filter.states.empty() ? StatesWhere([](core::TaskState) { return true; }) : filter.states;

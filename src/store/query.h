@@ -11,7 +11,7 @@
 
 namespace carma::store {
 
-// Condition on a row of table task: its submission has been stored completely.
+// Selects the rows of table task whose submission has been stored completely.
 inline constexpr std::string_view kArrived =
     "NOT EXISTS (SELECT 1 FROM arrival WHERE first <= task.id AND past_last > task.id)";
 

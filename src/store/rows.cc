@@ -184,9 +184,9 @@ void Reader::Read(std::vector<std::string>& value) {
   value.clear();
   if (AtNull()) return static_cast<void>(++next_);
   const Result<Json> words = base::ParseJson(Text());
-  if (!words || !words->is_array()) return Complain("a list of texts");
+  if (!words || !words->is_array()) return Complain("a list of strings");
   for (const Json& word : *words) {
-    if (!word.is_string()) return Complain("a list of texts");
+    if (!word.is_string()) return Complain("a list of strings");
     value.push_back(word.get<std::string>());
   }
 }

@@ -1,4 +1,4 @@
-// The state file's tables, and how older files are upgraded.
+// Defines the state file's tables and upgrades older files.
 #pragma once
 
 #include <cstdint>
@@ -18,6 +18,6 @@ struct Migration {
   std::string_view sql;
 };
 std::span<const Migration> Migrations();
-int SchemaVersion();  // the newest
+int SchemaVersion();  // the newest version
 
 }  // namespace carma::store

@@ -27,7 +27,7 @@ struct StoredTask {
   std::string name;
   std::string spec_json;               // task::ToJsonText
   std::vector<std::string> gpu_uuids;  // the GPUs of its placement, in the same order
-  std::string stdout_path;             // placeholders expanded
+  std::string stdout_path;             // with placeholders expanded
   std::string stderr_path;
 };
 
@@ -98,7 +98,7 @@ struct Notice {
   core::Time made{};
   NoticeState state = NoticeState::kWaiting;
   int tries = 0;
-  core::Time next{};  // kWaiting: not sent before then
+  core::Time next{};  // kWaiting: earliest time of the next try
   std::string text;   // the last error, one line
   friend bool operator==(const Notice&, const Notice&) = default;
 };
@@ -192,7 +192,7 @@ struct TaskFilter {
   bool newest_first = true;         // by id
   std::size_t limit = 100;
   std::optional<core::TaskId>
-      before;  // page: ids below (newest first) or above (oldest first) this id
+      before;  // next page: only ids below (newest first) or above (oldest first)
   std::optional<std::string> account;
   std::optional<std::string> qos;  // core::kUsualQos also finds tasks without a class
 };
@@ -234,20 +234,20 @@ struct Batch;  // store/batch.h
 class Store {
  public:
   // Opens or creates the database and takes the folder's lock. A second daemon on the same folder
-  // gets kConflict with the holder's pid. Errors: kCorrupt (the integrity check failed, or the file
-  // is not CARMA's), kConflict (a newer schema), kDenied (others may write to the folder), kIo.
-  // With kCorrupt and kConflict, the file is not changed.
+  // gets kConflict with the holder's pid. Returns kCorrupt if the integrity check fails or the file
+  // is not CARMA's, kConflict for a newer schema, kDenied if others may write to the folder, or
+  // kIo. With kCorrupt and kConflict, the file is not changed.
   static Result<std::unique_ptr<Store>> Open(const std::string& state_dir);
   ~Store();
 
-  // Errors: kIo if the files were removed or replaced, in which case nothing can be stored any
-  // more. Costs two calls to stat. Every batch begins with this check.
+  // Returns kIo if the files were removed or replaced, in which case nothing more can be stored.
+  // Costs two calls to stat. Every batch begins with this check.
   Result<Unit> InPlace() const;
 
   // Everything between Begin and Commit is one batch and becomes durable together, as `durability`
-  // requires. Errors: kIo (for example if the disk is full) from Commit or any call before it. The
-  // batch is then rolled back immediately, all later calls for it also return kIo, and the next
-  // Begin starts a new batch. Rollback without an open batch has no effect.
+  // requires. Commit and the calls before it return kIo if they fail, for example because the disk
+  // is full. The batch is then rolled back immediately, all its later calls also return kIo, and
+  // the next Begin starts a new batch. Rollback without an open batch has no effect.
   Result<Unit> Begin(Durability durability = Durability::kNow);
   Result<Unit> Commit();
   void Rollback();

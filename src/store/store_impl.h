@@ -200,7 +200,7 @@ struct Store::Impl {
     }
     if (books.empty()) throw SQLite::Exception("table books is empty", SQLITE_CORRUPT);
   }
-  // Called once per batch, so that numbering costs nothing per row.
+  // Called once per batch, so numbering adds no cost per row.
   void SaveCounters() {
     if (last_task != durable_task) PutCounter("task", last_task);
     if (last_event != durable_event) PutCounter("event", last_event);

@@ -219,7 +219,7 @@ TEST_F(StoreTest, ListFiltersAndPages) {
       {"two states",
        {.states = {TaskState::kSucceeded, TaskState::kQueued}, .limit = 4},
        {12, 11, 10, 9}},
-      {"a state of no task", {.states = {TaskState::kLost}}, {}},
+      {"a state that no task has", {.states = {TaskState::kLost}}, {}},
       {"one user", {.user = "ada"}, {6, 5, 4, 3, 2, 1}},
       {"one user, one state, a page",
        {.states = {TaskState::kQueued}, .user = "ada", .limit = 1, .before = TaskId{5}},
@@ -235,8 +235,8 @@ TEST_F(StoreTest, ListFiltersAndPages) {
       {"one class and name", {.name = "three", .qos = "background"}, {12}},
       {"the default class, which few tasks name", {.limit = 2, .qos = "normal"}, {9, 8}},
       {"one user, oldest first", {.user = "bob", .newest_first = false}, {7, 8, 9, 10, 11, 12}},
-      {"nothing wanted", {.limit = 0}, {}},
-      {"everything wanted",
+      {"a limit of 0", {.limit = 0}, {}},
+      {"no limit on tasks",
        {.user = "bob", .limit = std::numeric_limits<std::size_t>::max()},
        {12, 11, 10, 9, 8, 7}},
   };
@@ -307,7 +307,7 @@ TEST_F(StoreTest, PruneRemovesOldTasksWithTheirRows) {
     ASSERT_TRUE(store_->AddLineWait(
         {base::FromMs(0), base::FromMs(9), core::ReasonCode::kGpuMemory, base::Duration(9)}));
   });
-  Batch([&] { EXPECT_EQ(store_->Prune(now, 100), 1); });  // 2 is needed, 3 and 4 are young
+  Batch([&] { EXPECT_EQ(store_->Prune(now, 100), 1); });  // 2 is needed; 3 and 4 are too recent
   EXPECT_THAT(Ids({}), ElementsAre(6, 5, 4, 3, 2));
   EXPECT_EQ(store_->Events(std::nullopt, 0, 10)->size(), 2U);
   EXPECT_THAT(*store_->Usage(base::FromMs(0), now), IsEmpty());
@@ -369,7 +369,7 @@ TEST_F(StoreTest, DropsAnIncompleteSubmissionWithoutReusingItsNumbers) {
   EXPECT_THAT(Ids({}), IsEmpty());
   EXPECT_TRUE(store_->Counts()->empty());
   EXPECT_EQ(store_->Arrivals().value(), std::vector{TaskId{1}});
-  EXPECT_TRUE(store_->Unfinished()->empty()) << "tasks that are taken back must not start";
+  EXPECT_TRUE(store_->Unfinished()->empty()) << "tasks being withdrawn must not start";
   Batch([&] { EXPECT_EQ(store_->DropArrival(TaskId{1}, 2), false); });
   EXPECT_THAT(Ids({}), IsEmpty());
   Batch([&] { EXPECT_EQ(store_->DropArrival(TaskId{1}, 2), true); });

@@ -120,7 +120,7 @@ void VisitTask(Visitor& column, Task& task) {
   VisitRecord(column, task.record, task.gpu_uuids);
 }
 
-// ---- tables whose rows are one value each ----
+// ---- tables in which each row is one value ----
 
 // Visit(column, row) calls `column` once for each column, with the column's name and the member
 // that it stores. If one member fills several columns, the call has several names. Row may be

@@ -1,4 +1,4 @@
-// Makes elements, and updates the elements on the screen.
+// Creates elements, and updates those on the screen.
 
 const kSvg = 'http://www.w3.org/2000/svg';
 
@@ -14,12 +14,12 @@ function fill(element, attributes, children) {
   return element;
 }
 
-// Makes an element: h('td', {class: 'number'}, 12, ' W'). Empty children and attributes are skipped.
+// Creates an element: h('td', {class: 'number'}, 12, ' W'). Empty children and attributes are skipped.
 export function h(name, attributes, ...children) {
   return fill(document.createElement(name), attributes, children);
 }
 
-// Makes an SVG element in the same way.
+// Creates an SVG element in the same way.
 export function s(name, attributes, ...children) {
   return fill(document.createElementNS(kSvg, name), attributes, children);
 }
@@ -34,7 +34,7 @@ function keyOf(node) {
 
 function matchAttributes(old, wanted) {
   for (const {name} of [...old.attributes]) {
-    // What the reader has opened stays open.
+    // Sections that the viewer has opened remain open.
     if (!wanted.hasAttribute(name) && !(name === 'open' && old.nodeName === 'DETAILS')) old.removeAttribute(name);
   }
   for (const {name, value} of wanted.attributes) {
@@ -42,8 +42,8 @@ function matchAttributes(old, wanted) {
   }
 }
 
-// Makes the children of `old` equal to `wanted` and touches nothing that is already equal, so the focus, selected text
-// and scroll positions stay.
+// Makes the children of `old` equal to `wanted`. Children that are already equal are left alone, so the focus, selected
+// text and scroll positions are preserved.
 export function match(old, wanted) {
   const byKey = new Map();
   for (const child of old.children) {
@@ -61,7 +61,7 @@ export function match(old, wanted) {
         if (known.data !== child.data) known.data = child.data;
       } else {
         matchAttributes(known, child);
-        // Fields that the reader fills in and frames stay as they are.
+        // Frames and fields that the viewer fills in are left unchanged.
         if (!known.hasAttribute('data-own')) match(known, [...child.childNodes]);
       }
     } else {

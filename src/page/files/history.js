@@ -1,4 +1,4 @@
-// The view of a span of time: the GPUs, and the report of `carma report --html`. The server draws both.
+// The view of a time span: the GPUs, and the report of `carma report --html`, both drawn by the server.
 
 import {h} from './dom.js';
 import {now} from './link.js';
@@ -20,7 +20,7 @@ export async function load(query, known) {
   const over = own ? '' : kSpans[query.get('over')] ? query.get('over') : '24h';
   const span = {from: own ? from : Math.round(now() - kSpans[over][1]), to: own && !Number.isNaN(to) ? to : Math.round(now())};
   const tasks = new URLSearchParams({after_ms: span.from, until_ms: span.to});
-  // Times of day on the axes are those of the reader's clock.
+  // The axes show the times of day of the viewer's clock.
   const clock = `utc_offset_min=${-new Date(span.to).getTimezoneOffset()}`;
   return {...span, over, asked: query.toString(), gpus: `/v1/gpus/history.html?from_ms=${span.from}&to_ms=${span.to}&${clock}`,
     report: `/v1/report.html?${tasks}&${clock}`, data: `/v1/report?run=1&${tasks}`};

@@ -1,6 +1,6 @@
-// Sends requests to the server. The identity never comes from a cookie. It comes from the connection (a forwarded Unix
-// socket), or from a token that the reader enters. The token is kept while the tab is open and sent in the
-// Authorization header.
+// Sends requests to the server. The viewer is identified by the connection (a forwarded Unix socket) or by a token that
+// the viewer enters, never by a cookie. The token is kept while the tab is open and is sent in the Authorization
+// header.
 
 const kTokenKey = 'carma-token';
 const kAnswerMs = 5000;  // a hanging daemon or a stalled tunnel counts as no response

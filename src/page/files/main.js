@@ -25,7 +25,7 @@ let place = {};       // parsed from the address
 let known = null;     // data that the view has loaded
 let failures = 0;     // in a row
 let heard_ms = 0;     // when the server last responded
-let drawn_ms = 0;     // last drawing, by the reader's clock; 0: none yet
+let drawn_ms = 0;     // last drawing, by the viewer's clock; 0: none yet
 let timer = 0;
 const shownTails = new WeakSet();
 let round = 0;        // request number; responses to earlier requests are ignored
@@ -54,7 +54,7 @@ function showHead() {
   document.title = `${what} – ${view.host || 'CARMA'}`;
 }
 
-// Shows reports in full height, without scrolling inside the frame.
+// Shows reports at full height, without scrolling inside the frame.
 function fitFrames() {
   for (const frame of main.querySelectorAll('iframe[data-tall]')) {
     const page = frame.contentDocument && frame.contentDocument.documentElement;
@@ -90,7 +90,7 @@ async function ask() {
     const nodes = await drawView();
     if (mine !== round) return;
     showHead();
-    // A reader at the end of a text stays at its end.
+    // A text that was scrolled to its end remains there.
     const ends = [...main.querySelectorAll('[data-tail]')].filter((box) => box.scrollHeight - box.scrollTop - box.clientHeight < 8);
     match(main, nodes);
     for (const box of main.querySelectorAll('[data-tail]')) {

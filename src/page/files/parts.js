@@ -21,8 +21,8 @@ export function when(ms) {
   return h('time', {datetime: new Date(ms).toISOString(), title: moment(ms)}, clock(ms, now()));
 }
 
-// A bar of `total`: used memory is filled, memory promised beyond that is pale, use above the promise is red. `words`
-// describe the bar to screen readers.
+// A bar of `total`. Used memory is filled, memory promised beyond that is pale, and use above the promise is red. `words`
+// describes the bar to screen readers.
 export function memoryBar({used, promised, foreign, total, over}, words) {
   const at = (mib) => `${Math.max(0, Math.min(100, (mib / Math.max(1, total)) * 100)).toFixed(2)}%`;
   const own = Math.max(0, used - (foreign || 0));
@@ -130,7 +130,7 @@ export function progressBar(progress) {
 }
 
 // A table that becomes a list of cards on a phone, so every cell has its own label.
-// brief: on a phone each task is one line with only number, name and end.
+// brief: on a phone, each task is one line with only its number, name and end.
 export function table({caption, columns, rows, empty, brief}) {
   if (rows.length === 0) return h('p', {class: 'hint'}, empty);
   return h('table', {class: brief ? 'list brief' : 'list'},

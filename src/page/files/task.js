@@ -9,7 +9,7 @@ import {chip, memoryBar, parameterWords, progressOf, runTimes, stateChip, taskLi
 const kMostEvents = 200;
 const kOutputEveryMs = 3000;
 
-// Shows the last lines of the task's output, if the reader may see them.
+// Shows the last lines of the task's output, if the viewer may see them.
 async function output(task, known) {
   if (!mayAct(task)) return null;
   const fresh = known && known.output && performance.now() - known.output.asked < kOutputEveryMs;
@@ -39,7 +39,7 @@ function fact(title, ...value) {
   return shown.length === 0 ? null : [h('dt', {}, title), h('dd', {}, shown)];
 }
 
-// The command as typed in a shell. A command given as a single text is already a shell line.
+// The command as typed in a shell. A command given as a single string is already a shell line.
 function asTyped(words) {
   const quoted = (word) => (/^[\w@%+=:,./~-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`);
   return words.length === 1 ? words[0] : words.map(quoted).join(' ');
@@ -102,7 +102,7 @@ function startWords(task) {
   ];
 }
 
-// Groups GPUs whose sentence, apart from GPU numbers, and figures are equal. Each group is one row.
+// Groups GPUs that have the same figures and, apart from GPU numbers, the same sentence. Each group is one row.
 function alike(gpus) {
   const groups = new Map();
   for (const gpu of gpus) {

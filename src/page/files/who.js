@@ -1,4 +1,4 @@
-// The reader's identity, and the actions on the reader's tasks.
+// The viewer's identity, and the actions on the viewer's tasks.
 
 import {h, match} from './dom.js';
 import {get, keepToken, post, Refused, token} from './link.js';
@@ -14,7 +14,7 @@ export function mayRaise() {
   return who.admin;
 }
 
-// Shows a short message at the foot of the page, which disappears by itself and is read out by screen readers.
+// Shows a short message at the bottom of the page. It disappears by itself, and screen readers announce it.
 export function tell(text) {
   const line = h('p', {}, text);
   document.getElementById('told').append(line);
@@ -57,7 +57,7 @@ export async function signOut() {
   await learn();
 }
 
-// Requests the identity and shows it in the head of the page. Also called after a refusal, because the token may have
+// Requests the identity and shows it at the top of the page. Also called after a refusal, because the token may have
 // been revoked.
 export async function learn() {
   try {

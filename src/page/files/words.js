@@ -1,4 +1,4 @@
-// Formats numbers, times and states for the reader.
+// Formats numbers, times and states for display.
 
 export function memory(mib) {
   if (mib === null || mib === undefined) return '–';
@@ -41,7 +41,7 @@ export function exactClock(ms, now) {
   return when.toDateString() === new Date(now).toDateString() ? time : `${kDay.format(when)} ${time}`;
 }
 
-// Converts the UTC times in a text of the server to the reader's clock.
+// Converts the UTC times in a text from the server to the viewer's clock.
 export function localTimes(text) {
   return text.replace(/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z/g, (iso) => kWhole.format(new Date(iso)));
 }

@@ -12,7 +12,7 @@ struct Reply {
   std::string body;
   std::string
       trouble;  // why there is no response: "connecting to /run/…: No such file or directory"
-  bool gone = false;  // nothing listens: carmad is restarting or not installed
+  bool gone = false;  // nothing listens, because carmad is restarting or not installed
 };
 
 std::int64_t MonotonicMs();

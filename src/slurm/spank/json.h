@@ -1,4 +1,4 @@
-// The JSON functions of the plug-in: they quote strings and parse carmad's responses up to a size
+// The plug-in's JSON functions, which quote strings and parse carmad's responses up to a size
 // limit.
 #pragma once
 

@@ -4,9 +4,8 @@
 //   slurmstepd, as root    requests a lease once per step; reports how the step ended
 //   a task, as the user    waits for the lease, so that scancel can end it, and adopts the lease
 //
-// A step without options does nothing, unless its job's script has a lease: then the step shares
-// that lease. A step that requested a lease and got none fails, with the reason on its standard
-// error.
+// A step without options does nothing, unless its job's script has a lease, which the step then
+// shares. A step that requested a lease and got none fails, with the reason on its standard error.
 extern "C" {
 #include <slurm/slurm.h>
 #include <slurm/spank.h>
@@ -41,7 +40,7 @@ const unsigned int spank_plugin_version = 1;
 namespace carma::slurm {
 namespace {
 
-constexpr int kQuietS = 5;  // after this time the user is shown why the step waits
+constexpr int kQuietS = 5;  // delay before the user is shown why the step waits
 constexpr int kPollS = 30;
 constexpr int kVerdictS = 10;  // how long a failed script waits for its requeue
 constexpr int kAwayS = 600;    // how long carmad may be away
@@ -76,7 +75,7 @@ struct State {
   std::string socket;
   Step step;
   std::int64_t lease = 0;
-  bool joined = false;  // the lease is that of the job's script
+  bool joined = false;  // the step uses the lease of the job's script
   std::string trouble;  // why there is no lease
   Shared* shared = nullptr;
   std::uint32_t tasks = 0, ended = 0;

@@ -68,7 +68,7 @@ TEST(SpankJson, RefusesInvalidJson) {
   EXPECT_FALSE(document.Parse("[" + std::string(1 << 20, ' ') + "]")) << "too long";
   EXPECT_FALSE(document.Text("a"));
   const std::string deep = std::string(500'000, '[') + std::string(500'000, ']');
-  EXPECT_TRUE(document.Parse(deep)) << "no recursion";
+  EXPECT_TRUE(document.Parse(deep)) << "parsing does not recurse";
 }
 
 TEST(SpankJson, QuotesTexts) {
@@ -129,7 +129,7 @@ TEST(SpankTail, ReadsOnlyTheFileThatTheTaskOpened) {
     EXPECT_EQ(tail.size(), 16'384U);
     EXPECT_TRUE(tail.ends_with("CUDA out of memory"));
     ::chmod(path.c_str(), 0600);
-    EXPECT_EQ(TailOf(file, 65'534, 65'534), "") << "not the user's to read";
+    EXPECT_EQ(TailOf(file, 65'534, 65'534), "") << "the user may not read it";
     ASSERT_EQ(::chown(path.c_str(), 0, 4'321), 0);
     ::chmod(path.c_str(), 0640);
     EXPECT_EQ(TailOf(file, 65'534, 65'534), "");
@@ -158,7 +158,7 @@ TEST(SpankTail, DoesNotWaitForAStoppedChild) {
   }
   ::close(ends[1]);
   EXPECT_EQ(ReadOfChild(child, ends[0], 200), "begun");
-  EXPECT_NE(::kill(child, 0), 0) << "it is killed";
+  EXPECT_NE(::kill(child, 0), 0) << "it has been killed";
   ::close(ends[0]);
 }
 

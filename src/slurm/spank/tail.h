@@ -12,7 +12,7 @@ namespace carma::slurm {
 // memory.
 struct OpenFile {
   char path[4096] = "";  // empty: no file
-  dev_t device = 0;      // 0: not known
+  dev_t device = 0;      // 0: unknown
   ino_t inode = 0;
 };
 
