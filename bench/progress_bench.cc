@@ -1,5 +1,5 @@
-// Measures the cost of reading the progress of tasks, in the processes that carry their output and
-// in carmad. BM_HundredTasks: the limit of `percent_of_a_core` is 0.1 for 100 tasks that print
+// Measures the cost of reading tasks' progress, in the processes that forward their output and in
+// carmad. In BM_HundredTasks, `percent_of_a_core` may be at most 0.1 for 100 tasks that print
 // continuously.
 #include <benchmark/benchmark.h>
 #include <fcntl.h>
@@ -67,7 +67,7 @@ std::string Output(std::int64_t kind, int step) {
 constexpr const char* kKinds[] = {"bar",   "Megatron", "other log", "no newline",
                                   "words", "escapes",  "brackets"};
 
-// Measures one reading. At this age of a task, readings are ten seconds apart.
+// Measures one reading. The task is so old that readings are ten seconds apart.
 void BM_Look(benchmark::State& state) {
   ProgressTracker tracker;
   std::int64_t now_ms = kStart;
@@ -126,7 +126,7 @@ core::PolicyConfig Roomy() {
   return config;
 }
 
-// Fills the core of carmad with a hundred tasks that run on sixteen GPUs.
+// Fills carmad's core with a hundred tasks that run on sixteen GPUs.
 void Fill(core::Scheduler& scheduler) {
   std::vector<core::GpuInfo> infos;
   for (int i = 0; i < 16; ++i)
