@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Tests tasks in containers of real Podman and Docker, with images made from local files: containers_test.py BIN_DIR. Apptainer, which
-Debian does not have, is replaced by a script that parses the real command line and runs the command. Exit status 77: a tool is missing."""
+Debian does not have, is replaced by a script that parses the real command line and runs the command. Exit status 77: it cannot run here."""
 
 import contextlib
 import json
