@@ -1,5 +1,5 @@
-// Tests invalid external input. Each case prints one clear line, exits with the documented code and
-// loses no data.
+// Tests invalid external input. Each case must print one clear line, exit with the documented code
+// and lose no data.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -392,8 +392,8 @@ TEST(ForeignSocket, IsRefusedByTheCommandAndByTheDaemon) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   site.socket().copy(address.sun_path, sizeof address.sun_path - 1);
-  // A client sees the credentials that the listener had when it called listen(). Here, they are
-  // another user's.
+  // A client sees the credentials that the listener had when it called listen(). Here, they belong
+  // to another user.
   ASSERT_EQ(::bind(listener.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
   ASSERT_EQ(::chown(site.socket().c_str(), OtherUser(), OtherUser()), 0);
   ASSERT_EQ(::chmod(site.socket().c_str(), 0666), 0);

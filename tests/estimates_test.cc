@@ -1,5 +1,5 @@
-// Tests a task's memory need: predicted from its summary, learned when it ends, and used for the
-// next run.
+// Tests how a task's memory need is predicted from its summary, learned when it ends, and used for
+// the next run.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>

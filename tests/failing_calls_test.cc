@@ -34,7 +34,7 @@ class FailingCalls : public ::testing::Test {
   std::map<std::string, std::string> Environment() const {
     return {{"LD_PRELOAD", CARMA_FAILING_CALLS_LIBRARY}, {"FAILING_CALLS", file_}};
   }
-  // Makes calls number `first` to `last`, counted from now, fail.
+  // Makes calls number `first` to `last` fail, counting from now.
   void Fail(std::int64_t first, std::int64_t last) {
     orders_->first = orders_->last = 0;
     orders_->calls = 0;

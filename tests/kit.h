@@ -1,5 +1,5 @@
-// A complete CARMA for one test, with simulated GPUs, a real daemon and real tasks, in its own
-// folder.
+// A complete CARMA installation for one test, with simulated GPUs, a real daemon and real tasks, in
+// its own folder.
 #pragma once
 
 #include <functional>

@@ -30,7 +30,7 @@ using ::testing::Not;
 using ::testing::StartsWith;
 using Words = std::vector<std::string>;
 
-// PCI address of the first simulated GPU, as the kernel writes it.
+// The PCI address of the first simulated GPU, as the kernel writes it.
 constexpr char kPlace[] = "0000:03:00";
 constexpr double kLongTraining = 1e6;  // runs until it is cancelled
 

@@ -204,7 +204,7 @@ TEST_P(NvidiaMps, TheDaemonRunsAsTheUser) {
   EXPECT_THAT(Log("server.log"), HasSubstr("Startup"));
 }
 
-// Control programs of branch 535 kept one process for each user and GPU forever.
+// Control programs of branch 535 kept one process for each user and GPU running forever.
 TEST_P(NvidiaMps, NothingIsLeftByACarmadThatWasKilledAndStartedAgain) {
   Site site{{.shape = "1xA100-40GB"}};
   const std::string program = site.folder() / "control";

@@ -1,5 +1,5 @@
-// Tests `carma profile` on simulated GPUs. It finds the tasks' parameters, leaves nothing behind,
-// and continues where it stopped.
+// Tests that `carma profile`, on simulated GPUs, finds the tasks' parameters, leaves nothing
+// behind, and continues where it stopped.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>

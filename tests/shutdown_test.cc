@@ -77,7 +77,7 @@ class Shutdown : public ::testing::Test {
   std::string stand_in() const { return site.folder() / "stand-in"; }
   std::string job_file() const { return site.folder() / "job"; }
 
-  // Starts carmad as after the machine's next boot.
+  // Starts carmad as if the machine had rebooted.
   void Boot() {
     manager_ = Child::Start({"/bin/sleep", "100000"});
     Start();

@@ -1,4 +1,4 @@
-// Tests carma top in a real terminal: tmux, with 80 and with 160 columns.
+// Tests carma top in a real terminal (tmux) with 80 and with 160 columns.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
