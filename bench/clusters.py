@@ -3,7 +3,7 @@
 
 bench/clusters.py build/release/bin [SERVERS[xLOADS] …]     e.g. 4x5 100x1; default: everything on the page
 
-Loads are generated: 60 tasks for each server of four A100, one every 250 s, with seeds 1, 2, …; each is run once with 3 % noise on durations.
+Loads are generated: 60 tasks for each server with four A100s, one every 250 s, seeds 1, 2, …; each is run once with 3 % noise on durations.
 Changes are computed load by load against the first policy; ± is their standard deviation. Times are those of the whole command on two cores.
 """
 import csv

@@ -1,5 +1,5 @@
-// Measures how long one decision of the core takes, by the length of the queue and the number of
-// GPUs.
+// Measures how long the core takes for one decision, depending on the queue length and the number
+// of GPUs.
 #include <benchmark/benchmark.h>
 #include <time.h>
 
@@ -21,7 +21,7 @@ using Clock = std::chrono::steady_clock;
 
 PolicyConfig HeadOnly() {
   PolicyConfig config;
-  config.settle = false;  // so that four tasks may start on each GPU at once
+  config.settle = false;  // so four tasks can start on a GPU at the same time
   config.margin_mib = 1'000;
   config.stale_after = std::chrono::hours(24);  // only some benchmarks send samples
   return config;
@@ -61,10 +61,10 @@ PolicyConfig ManyPeople(QueueOrder order, bool by_work) {
 enum class People {
   kAlike,     // all the same
   kDistinct,  // no two of a thousand tasks the same
-  kMany,      // as kDistinct, with accounts and classes
+  kMany,      // like kDistinct, but with accounts and classes
 };
 
-// CPU time of this thread. On a shared machine, wall-clock time would include the work of others.
+// CPU time of this thread. On a shared machine, wall-clock time would include other work.
 double CpuMicroseconds() {
   timespec time{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
@@ -90,7 +90,7 @@ class Server {
     scheduler_.Handle(now_, GpusDiscovered{infos});
     for (int i = 0; i < gpus; ++i) scheduler_.Handle(now_, Sample(i));
     for (int i = 0; i < 4 * gpus; ++i) Submit(9'000);
-    // Some policies start fewer than four tasks on each GPU, and the remaining tasks already wait.
+    // Some policies start fewer than four tasks on each GPU; the others are already in the queue.
     SubmitBatch(queued - (4 * gpus - std::ssize(running_)));
   }
 
@@ -116,7 +116,7 @@ class Server {
     for (const TaskId id : std::exchange(running_, {}))
       scheduler_.Handle(now_, TaskExited{id, 1, {}});
   }
-  // Returns the time for queuing these tasks and deciding about them.
+  // Returns the time taken to queue these tasks and decide which of them start.
   Took SubmitBatch(std::int64_t count) {
     std::vector<Event> submitted;
     std::vector<Event> estimated;
@@ -174,8 +174,8 @@ class Server {
     Note(std::move(actions));
     return {spent.count(), cpu_us};
   }
-  // Acts as the daemon does: reports the tasks that the core starts as running, and immediately
-  // calls the core again if it has more to do. Each of these events may start further tasks.
+  // Acts like the daemon: reports the tasks that the core starts as running, and immediately calls
+  // the core again if it has more to do. Each of these events may start further tasks.
   void Note(std::vector<Action> actions) {
     while (!actions.empty()) {
       std::vector<Event> events;
@@ -227,8 +227,8 @@ void Measure(benchmark::State& state, Step step, const PolicyConfig& config = He
   }
   Report(state, took);
 }
-// Measures one pass over a thousand tasks that arrive at an empty server at once. The pass places
-// all tasks that fit.
+// Measures one pass over a thousand tasks that arrive at an empty server at the same time. The pass
+// places all tasks that fit.
 void MeasureFirstPass(benchmark::State& state, const PolicyConfig& config, People people) {
   std::vector<Took> took;
   for (auto _ : state) {
@@ -240,7 +240,7 @@ void MeasureFirstPass(benchmark::State& state, const PolicyConfig& config, Peopl
   Report(state, took);
 }
 
-// Submits a task for each one that ends, so that the queue keeps its length.
+// Submits a new task for each task that ends, to keep the queue at the same length.
 Took OneForAnother(Server& server) {
   server.SubmitOne();
   return server.Exit();

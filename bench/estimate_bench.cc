@@ -1,5 +1,5 @@
 // Measures the cost of one estimate, which reads a summary and computes the peak. BM_OwnSummary
-// uses the file that CARMA_BENCH_SUMMARY names.
+// uses the file named by CARMA_BENCH_SUMMARY.
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Measures the time from the submission until the process runs, beside a neighbour on the same simulated GPU: with streams, and
+# Measures the time from the submission until the process runs, next to a neighbour on the same simulated GPU: with streams, and
 # with MPS, under which a user's first task on a GPU waits for a control daemon and a server (here the simulated one).
 # usage: launch_bench.sh BIN_DIR WORK_DIR
 set -euo pipefail
@@ -9,7 +9,7 @@ work=$(realpath "$2")
 
 runs=${CARMA_BENCH_LAUNCHES:-20}
 
-# launch METHOD: runs a task that stays, then `runs` short tasks in sequence.
+# launch METHOD: runs one long task, then `runs` short tasks in sequence.
 launch() {
   local number
   write_config "$1" 1xA100-40GB

@@ -98,7 +98,7 @@ def main():
     site = Site(programs, "8xA100-40GB", 1)
     subprocess.run([site.program("make_books"), os.path.join(site.folder, "state"), str(TASKS)], check=True)
     load = " ".join(f"{each:.1f}" for each in os.getloadavg())
-    print(f"page: {TASKS} tasks in the books (load {load})", flush=True)
+    print(f"page: {TASKS} tasks in the database (load {load})", flush=True)
     with site:
         first = site.train("run", "--array", "0-15", "--sm-share", "30%", "--gpu-mem", "9G", memory_mib=8000, sm_active=0.2)
         site.train("wait", "--array", "0-99", "--gpu-mem", "30G")

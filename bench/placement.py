@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes the tables of docs/server/policies.md: the effect of placement rules on published and generated loads.
+"""Makes the tables of docs/evidence/policies.md: the effect of placement rules on published and generated loads.
 
 bench/placement.py build/release/bin DATA TABLE [RUNS]
 

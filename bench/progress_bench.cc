@@ -1,5 +1,5 @@
-// Measures the cost of reading the progress of tasks, in the processes that carry their output and
-// in carmad. BM_HundredTasks: the limit of `percent_of_a_core` is 0.1 for 100 tasks that print
+// Measures the cost of reading tasks' progress, in the processes that forward their output and in
+// carmad. In BM_HundredTasks, `percent_of_a_core` may be at most 0.1 for 100 tasks that print
 // continuously.
 #include <benchmark/benchmark.h>
 #include <fcntl.h>
@@ -67,7 +67,7 @@ std::string Output(std::int64_t kind, int step) {
 constexpr const char* kKinds[] = {"bar",   "Megatron", "other log", "no newline",
                                   "words", "escapes",  "brackets"};
 
-// Measures one reading. At this age of a task, readings are ten seconds apart.
+// Measures one reading. The task is so old that readings are ten seconds apart.
 void BM_Look(benchmark::State& state) {
   ProgressTracker tracker;
   std::int64_t now_ms = kStart;
@@ -84,8 +84,7 @@ void BM_Look(benchmark::State& state) {
 }
 BENCHMARK(BM_Look)->ArgName("output")->DenseRange(0, 6)->Unit(benchmark::kMicrosecond);
 
-// Measures a gigabyte in pieces as a pipe delivers them, with as many readings as in ten seconds at
-// 100 MB/s.
+// Measures a gigabyte in pipe-sized pieces with one reading, as in ten seconds at 100 MB/s.
 void BM_Flood(benchmark::State& state) {
   constexpr std::size_t kGigabyte = 1'000'000'000;
   const std::string piece(65'536, 'x');
@@ -126,7 +125,7 @@ core::PolicyConfig Roomy() {
   return config;
 }
 
-// Fills the core of carmad with a hundred tasks that run on sixteen GPUs.
+// Fills carmad's core with a hundred tasks that run on sixteen GPUs.
 void Fill(core::Scheduler& scheduler) {
   std::vector<core::GpuInfo> infos;
   for (int i = 0; i < 16; ++i)

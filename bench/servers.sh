@@ -129,7 +129,7 @@ cleanup() {
   stop_carmad
   stop_slurm
   stop_tsp
-  # When the spooler ends, it writes a last file beside its socket.
+  # When the spooler exits, it writes a last file next to its socket.
   rm -rf "$sockets" 2>/dev/null || { sleep 0.5; rm -rf "$sockets"; }
 }
 trap cleanup EXIT

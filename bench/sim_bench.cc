@@ -1,6 +1,6 @@
-// Measures how fast the simulator is, by the number of tasks, the number of GPUs, and the monitor's
-// sampling. Also measures one run of a published policy, for comparison with other simulators
-// (sim_peer.sh).
+// Measures how fast the simulator is, depending on the number of tasks, the number of GPUs, and the
+// monitor's sampling. Also measures one run of a published policy, for comparison with other
+// simulators (sim_peer.sh).
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 #include <sys/resource.h>
@@ -25,8 +25,8 @@ using base::Duration;
 constexpr int kGpusPerServer = 8;
 constexpr double kMeanSoloS = 1'200;
 
-// A trace and its catalogue: CARMA's own, or those that CARMA_SIM_TRACE and CARMA_SIM_WORKLOADS
-// name.
+// A trace and its catalogue: CARMA's own, or those named by CARMA_SIM_TRACE and
+// CARMA_SIM_WORKLOADS.
 struct Load {
   trace::Catalogue catalogue;
   std::vector<Arrival> arrivals;
@@ -129,8 +129,8 @@ void Sizes(benchmark::internal::Benchmark* bench) {
 BENCHMARK(BM_Claims)->Apply(Sizes);
 BENCHMARK(BM_Sampled)->Apply(Sizes);
 
-// Runs a published policy in the published loop, with `copies` of the trace on as many servers'
-// GPUs in one server.
+// Runs a published policy in the published loop: `copies` copies of the trace on one server that
+// has the GPUs of as many servers.
 void BM_Published(benchmark::State& state) {
   const std::int64_t copies = state.range(0);
   const Cluster cluster = Must(ParseCluster(fmt::format("{}xA100-40GB", 4 * copies)));
@@ -148,8 +148,8 @@ void BM_Published(benchmark::State& state) {
 }
 BENCHMARK(BM_Published)->ArgName("copies")->Arg(1)->Arg(16)->Unit(benchmark::kMillisecond);
 
-// Runs carmad's rules on 1000 GPUs and `copies` of the trace, with decisions by claims at every
-// event.
+// Runs `copies` copies of the trace under carmad's rules on 1000 GPUs, with decisions by claims at
+// every event.
 void BM_OwnRules(benchmark::State& state) {
   const Cluster cluster = Must(ParseCluster("125 * dgx-a100"));
   std::vector<Arrival> arrivals;

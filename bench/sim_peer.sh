@@ -7,7 +7,7 @@ bin=$(realpath "${1:?usage: sim_peer.sh BIN_DIR PEER.py DATA_DIR}")
 peer=${2:?usage: sim_peer.sh BIN_DIR PEER.py DATA_DIR}
 data=${3:?usage: sim_peer.sh BIN_DIR PEER.py DATA_DIR}
 if [ ! -f "$peer" ]; then
-  echo "sim_peer: no peer at $peer, nothing to compare with"
+  echo "sim_peer: no peer at $peer to compare with"
   exit 0
 fi
 export CARMA_SIM_TRACE=$data/traces/carma_heavy60.csv CARMA_SIM_WORKLOADS=$data/workloads/catalog.csv

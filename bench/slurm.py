@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measures what a lease costs a job of Slurm: slurm.py BIN_DIR [--runs 25] [--rounds 3] [--elements 500].
+"""Measures what a lease costs a Slurm job: slurm.py BIN_DIR [--runs 25] [--rounds 3] [--elements 500].
 
 Runs two Slurms with four nodes on this machine, one of them without the plug-in. All variants alternate within one run, so that other load on the machine
 affects all of them equally. Has the same requirements as tests/slurm."""

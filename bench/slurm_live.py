@@ -5,7 +5,7 @@ Slurm and carmad are real; GPUs and training are simulated and run --scale times
   exclusive   --gres=gpu:N
   shards      --gres=shard:GiB, as many as the job takes; a job on several GPUs has them exclusively, because Slurm has no other way
   leases      --carma-mem: a count of GiB for each node, with CARMA on the nodes
-In each way, users state correctly how much memory a job takes. A job that fails is lost and is submitted again at once, so that all ways do the same work.
+In each way, users state memory correctly. A job that fails is lost and is resubmitted immediately, so that all ways do the same work.
 The same load in the same layout is also run by `carma simulate`. Has the same requirements as tests/slurm. Exit status 1: leases have lost a job; 77: something
 is missing."""
 
@@ -31,7 +31,7 @@ GIB_OF_A_GPU = 39  # whole GiB that tasks may use of a 40-GB A100
 POLICY = {"exclusive": "magm,cluster=slurm,gres=gpu,estimator=oracle", "shards": "magm,cluster=slurm,gres=shard,estimator=oracle",
           "leases": "magm,cluster=slurm,spread=true,wait_requeues=0,estimator=oracle"}
 WAYS = list(POLICY)
-# Slurm's own passes take real time, so they come as often as possible, and Slurm forgets no job.
+# Slurm's own passes take real time, so they run as often as possible, and Slurm keeps records of all jobs.
 SOON = ("sched_min_interval=200000,batch_sched_delay=1", "sched_min_interval=20000,batch_sched_delay=0")
 SCRIPT = """\
 export PATH={programs}:/usr/bin:/bin CARMA_SIMGPU_STATE={folder}/nodes/$SLURMD_NODENAME
@@ -44,7 +44,7 @@ exit $code
 
 
 class Fast:
-    """Mixed into a bed whose simulated time is fast and whose Slurm answers at once."""
+    """Mixed into a bed whose simulated time is fast and whose Slurm answers immediately."""
 
     def _configuration(self, text):
         return super()._configuration(text).replace(*SOON) + "MinJobAge=100000\n"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Measures how long a daemon with a long history takes to answer.
+# Measures how long a daemon with a long history takes to start responding.
 # usage: start_bench.sh BIN_DIR WORK_DIR
 set -euo pipefail
 bin=$(realpath "$1")

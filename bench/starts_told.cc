@@ -1,8 +1,7 @@
-// Measures the quality of the expected starts of waiting tasks (ExpectedStart::likely): compares
-// the start shown at submission with the real start, over random loads. Usage: starts_told [RULES
+// Measures how accurate the expected starts of waiting tasks are (ExpectedStart::likely). Compares
+// the start shown at submission with the actual start, over random loads. Usage: starts_told [RULES
 // [SEEDS]] uses only the rules whose name begins with RULES, and SEEDS loads (default: 5). A third
-// argument also shows how much of the error is due to tasks that came later, which cannot be
-// predicted.
+// argument also shows how much of the error is due to later submissions, which cannot be predicted.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -102,7 +101,7 @@ void Print(const Case& each, const trace::Catalogue& catalogue, const Cluster& c
 }
 
 struct Start {
-  double told_min = 0;  // the expected start, counted from the submission
+  double told_min = 0;  // the expected start, measured from submission
   double real_min = 0;
 };
 // The starts of tasks that waited, by submission time relative to the first submission.
@@ -123,9 +122,8 @@ std::map<std::int64_t, Start> StartsOf(const core::PolicyConfig& policy, const C
   return starts;
 }
 
-// For every tenth task, repeats its load without the tasks that come later. The task's start is
-// then what the rules themselves predict from all facts known at its submission. Run times are
-// known.
+// For every tenth task, repeats the load without the tasks submitted after it. The task's start is
+// then what the rules predict from everything known at its submission, including run times.
 void PrintWithoutLater(const Case& each, const trace::Catalogue& catalogue, const Cluster& cluster,
                        double offered, std::uint64_t seeds) {
   std::vector<double> told_real, told_alone, alone_real;

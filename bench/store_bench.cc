@@ -96,7 +96,7 @@ void BM_StateChange(benchmark::State& state) {
 }
 BENCHMARK(BM_StateChange)->UseRealTime()->Unit(benchmark::kMicrosecond);
 
-// Submits a durable batch of 200 000 tasks, with small, usual and large environments.
+// Submits a durable batch of 200 000 tasks, with small, typical and large environments.
 void BM_SubmitBatch(benchmark::State& state) {
   constexpr std::uint64_t kTasks = 200'000;
   const Folder folder;

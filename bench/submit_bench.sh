@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Measures what users wait for: one submission, many at once, a page of a long list. CARMA's GPUs are drained, Slurm's node never
+# Measures what users wait for: one submission, a batch, a page of a long list. CARMA's GPUs are drained, Slurm's node never
 # answers and the spooler's only slot is taken, so all three keep a live queue and start nothing.
 # usage: submit_bench.sh BIN_DIR WORK_DIR
 set -euo pipefail

@@ -1,5 +1,5 @@
-// Measures how long it takes to convert a model summary to a layer list, by format, and how long
-// the JSON library alone takes for the same text.
+// Measures how long it takes to convert a model summary in each format to a layer list, and how
+// long the JSON library alone takes for the same text.
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 

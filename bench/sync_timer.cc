@@ -1,5 +1,4 @@
-// Measures one durable write on this disk, without any CARMA, as a lower limit for every
-// submission.
+// Measures one durable write on this disk, without CARMA, as a lower bound for any submission.
 //
 //   sync_timer RUNS FILE
 //
@@ -22,7 +21,7 @@ namespace {
 
 using std::chrono::steady_clock;
 
-// About the size that one submission adds to the database's log.
+// Roughly what one submission adds to the database's log.
 constexpr std::size_t kBytes = 40 << 10;
 
 int Main(int runs, const char* path) {

@@ -1,4 +1,4 @@
-// Measures how fast traces are read, described, sampled, mapped and made, by the number of jobs.
+// Measures how fast traces of various sizes are read, described, sampled, mapped and generated.
 #include <benchmark/benchmark.h>
 
 #include <string>

@@ -63,7 +63,7 @@ async def measure(socket, daemon, sleepers, flags):
     await asyncio.sleep(flags.seconds)
     share = (cpu_s(daemon.pid) - used) / (time.monotonic() - began)
     print(f"carmad while {len(ids)} wait and ask             {100 * share:.2f} % of a core, {resident_mib(daemon.pid):.1f} MiB ({first:.1f} before)", flush=True)
-    line("how one of them stands", [(await timed_ms(ask(socket, "GET", f"/v1/leases/{number}")))[0] for number in ids[::10]])
+    line("the state of one of them", [(await timed_ms(ask(socket, "GET", f"/v1/leases/{number}")))[0] for number in ids[::10]])
     gone = []
     for index in range(len(ids) - 1, len(ids) - 21, -1):
         began = time.monotonic()

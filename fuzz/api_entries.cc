@@ -1,5 +1,5 @@
-// Fuzzes data that comes over the socket: request targets, and the daemon's responses as the
-// `carma` command reads them.
+// Fuzzes data received over the socket: request targets, and the daemon's responses as the `carma`
+// command reads them.
 #include "api/explain_view.h"
 #include "api/gpu_view.h"
 #include "api/status_view.h"

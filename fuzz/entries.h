@@ -31,12 +31,12 @@ void FuzzScenario(std::string_view bytes);     // scenario files
 void FuzzResidency(std::string_view bytes);    // measured runs, replayed
 void FuzzPairs(std::string_view bytes);        // measured pairs, fitted
 void FuzzReservation(std::string_view bytes);  // reservations of simulated servers
-void FuzzRule(std::string_view bytes);         // a server's own rules
+void FuzzRule(std::string_view bytes);         // site rules
 void FuzzProfiles(std::string_view bytes);     // profiles of workloads
 void FuzzSummary(std::string_view bytes);      // model summaries of every format
-void FuzzSafetensors(std::string_view bytes);  // weights of networks
-void FuzzHfConfig(std::string_view bytes);     // config.json of a transformer, files of its plan
-void FuzzTraining(std::string_view bytes);     // texts of scripts that start training
+void FuzzSafetensors(std::string_view bytes);  // network weights
+void FuzzHfConfig(std::string_view bytes);     // a transformer's config.json, training plan files
+void FuzzTraining(std::string_view bytes);     // scripts that start training
 void FuzzSettings(std::string_view bytes);     // training configurations in YAML and JSON
 void FuzzSpank(std::string_view bytes);        // carmad's responses to the Slurm plug-in
 void FuzzSite(std::string_view bytes);         // output of Slurm's programs, and Slurm's own files

@@ -11,8 +11,8 @@
 namespace carma::fuzz {
 namespace {
 
-// Stands in for every file that the training names. One file gets sizes, and all others get the
-// fuzzed bytes.
+// Stands in for every file that the training run refers to. One file contains sizes, and all others
+// contain the fuzzed bytes.
 Result<std::string> AnyFile(const std::string& path, std::string_view bytes) {
   CARMA_CHECK(path.starts_with('/'), "file paths are absolute");
   if (path.ends_with("refs/main")) return std::string("0a");
@@ -65,7 +65,7 @@ void FuzzSettings(std::string_view bytes) {
     }
     CARMA_CHECK(settings->size() <= estimate::kMaxSettings, "settings are bounded");
   }
-  // Reads the bytes as a training's configuration.
+  // Reads the bytes as a training configuration.
   task::TaskSpec spec;
   spec.name = "fuzz";
   spec.workdir = "/lab";

@@ -17,8 +17,8 @@
 namespace carma::fuzz {
 namespace {
 
-// Checks that an accepted description gives valid tasks that survive JSON, and that a refused
-// description gives a one-line message.
+// Checks that an accepted description yields valid tasks that survive JSON, and that a rejected
+// description yields a one-line message.
 void CheckTasks(task::Description& description) {
   const auto tasks = description.Finish({.cwd = "/w",
                                          .home = "/h",
@@ -131,7 +131,7 @@ void FuzzMps(std::string_view bytes) {
               "the text from a log is one readable line");
   (void)task::SaysMpsServerReady(bytes, 12);
   (void)task::SaysMpsServerEnded(bytes);
-  // Reads the bytes as arguments, one per line, of the child that controls MPS.
+  // Reads the bytes as the arguments, one per line, of the child that controls MPS.
   std::vector<std::string> arguments;
   for (const std::string_view line : base::Split(bytes, '\n')) arguments.emplace_back(line);
   if (const auto order = task::ParseMpsArguments(arguments)) {

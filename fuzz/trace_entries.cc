@@ -31,7 +31,7 @@ std::string Written(const trace::JobTrace& jobs) {
   return text;
 }
 
-// Checks that the jobs are in order and within the limits, and stay equal after they are written
+// Checks that the jobs are in order and within the limits, and are unchanged after being written
 // and read again.
 void CheckJobs(const trace::JobTrace& jobs) {
   CARMA_CHECK(!jobs.jobs.empty(), "a trace has jobs");

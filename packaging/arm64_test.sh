@@ -43,7 +43,7 @@ if [ "${2:-}" = inside ]; then # in namespaces, in which this process is root
 fi
 
 [ "$(id -u)" -eq 0 ] || skip "needs root, to make a bare Debian"
-unshare --user --mount --pid --fork true 2>/dev/null || skip "needs the right to make namespaces"
+unshare --user --mount --pid --fork true 2>/dev/null || skip "needs permission to create namespaces"
 [ "$(printf '%s\n' 6.7 "$(uname -r)" | sort -V | head -n 1)" = 6.7 ] || skip "needs Linux 6.7, in which a namespace may have an emulator of its own"
 [ -e "$from" ] || skip "needs a build for arm64 (./dev release --arm64 makes one)"
 emulator=$(type -P qemu-aarch64-static || type -P qemu-aarch64 || true)

@@ -33,7 +33,7 @@ cleanup() {
   rm -rf --one-file-system "$work"
 }
 trap cleanup EXIT
-unshare --mount --pid --cgroup --fork true 2>/dev/null || skip "needs the right to make namespaces"
+unshare --mount --pid --cgroup --fork true 2>/dev/null || skip "needs permission to create namespaces"
 
 # ---- the machine ----
 

@@ -1,5 +1,5 @@
-// Tests invalid external input. Each case prints one clear line, exits with the documented code and
-// loses no data.
+// Tests invalid external input. Each case must print one clear line, exit with the documented code
+// and lose no data.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -32,7 +32,7 @@ using ::testing::HasSubstr;
 using namespace std::string_literals;
 using Words = std::vector<std::string>;
 
-// Expects a refusal in one line that starts with the program's name.
+// Expects a one-line refusal that starts with the program's name.
 void ExpectRefusal(const Ran& ran, int code, const std::vector<std::string>& pieces,
                    const std::string& what, const std::string& speaker = "carma: ") {
   EXPECT_FALSE(ran.late) << what;
@@ -74,9 +74,9 @@ TEST_F(BadSubmission, ImplausibleOptionsAreRefusedByName) {
       {"a time limit of millennia", {"--time", "99999999d"}, {"--time"}},
       {"a priority beyond any integer", {"--priority", "99999999999999999999"}, {"--priority"}},
       {"a million retries", {"--retries", "1000000"}, {"--retries"}},
-      {"an array of two million", {"--array", "0-1999999"}, {"--array"}},
+      {"an array of two million tasks", {"--array", "0-1999999"}, {"--array"}},
       {"a dependency on words", {"--dependency", "afterok:yesterday"}, {"--dependency"}},
-      {"a word as begin time", {"--begin", "someday"}, {"--begin"}},
+      {"a word as the begin time", {"--begin", "someday"}, {"--begin"}},
       {"a name that is not UTF-8", {"--job-name", "\xff\xfe"}, {"name"}},
       {"a name of 100 KiB", {"--job-name", std::string(100 << 10, 'x')}, {"name"}},
       {"a path of 5000 letters", {"--chdir", std::string(5000, 'd')}, {}},
@@ -109,7 +109,7 @@ TEST_F(BadSubmission, ScriptsAreRefusedWithFileAndLine) {
       {"an unknown directive",
        "#!/bin/sh\n#CARMA --frobnicate\ntrue\n",
        {"bad.sh:2", "frobnicate"}},
-      {"a word as GPU count", "#!/bin/sh\n\n#CARMA --gpus many\n", {"bad.sh:3", "gpus"}},
+      {"a word as the GPU count", "#!/bin/sh\n\n#CARMA --gpus many\n", {"bad.sh:3", "gpus"}},
       {"an unclosed quote", "#!/bin/sh\n#CARMA --comment 'half\n", {"bad.sh:2"}},
       {"a name of 1 MiB", "#!/bin/sh\n#CARMA -J " + std::string(1 << 20, 'x') + "\n", {"bad.sh:2"}},
       {"a name that is not UTF-8", "#!/bin/sh\n#CARMA -J \xc3\x28\n", {"bad.sh:2", "UTF-8"}},
@@ -130,9 +130,9 @@ TEST_F(BadSubmission, RadFilesAreRefusedWithFileAndLine) {
     const char* what;
     std::string text;
   } kCases[] = {
-      {"torn after five lines", whole.substr(0, whole.find("128"))},
-      {"a number cut out", whole.substr(0, whole.find("9600")) + "96x0\n16000\n"},
-      {"absurd GPUs", "c\n-\npython3 a.py\nm\nd\n1\nexclusive\n99999999999\n1\n1\n1\n1\n"},
+      {"cut off after five lines", whole.substr(0, whole.find("128"))},
+      {"a letter in a number", whole.substr(0, whole.find("9600")) + "96x0\n16000\n"},
+      {"an absurd GPU count", "c\n-\npython3 a.py\nm\nd\n1\nexclusive\n99999999999\n1\n1\n1\n1\n"},
       {"a command for a shell", "command: python3 a.py; rm -rf /\n"},
       {"not UTF-8", "command: python3 \xff\xfe.py\n"},
       {"nothing", ""},
@@ -234,16 +234,16 @@ TEST_F(BadSubmission, InvalidRequestBytesAreAnsweredOrDropped) {
   const struct {
     const char* what;
     std::string bytes;
-    const char* status;  // of the response; empty if the connection may end in any way
+    const char* status;  // expected status; empty if the connection may end in any way
   } kCases[] = {
       {"noise", "\x00\xff\x13\x37 GET\r\n\r\n"s, ""},
       {"another protocol", "SSH-2.0-OpenSSH_9.2\r\n\r\n", ""},
       {"a header of 1 MiB", "GET /" + std::string(1 << 20, 'a') + " HTTP/1.1\r\n\r\n", ""},
       {"a body of 1 TB", "POST /v1/tasks HTTP/1.1\r\nContent-Length: 1000000000000\r\n\r\n", "413"},
       {"no such endpoint", "GET /v2/nothing HTTP/1.1\r\nHost: localhost\r\n\r\n", "404"},
-      {"a path that climbs", "GET /../../etc/passwd HTTP/1.1\r\nHost: localhost\r\n\r\n", "404"},
+      {"a path above the root", "GET /../../etc/passwd HTTP/1.1\r\nHost: localhost\r\n\r\n", "404"},
       {"an invented method", "FETCH /v1/tasks HTTP/1.1\r\nHost: localhost\r\n\r\n", "4"},
-      {"a limit beyond all",
+      {"a limit beyond any integer",
        "GET /v1/tasks?limit=99999999999999999999 HTTP/1.1\r\nHost: localhost\r\n\r\n", "400"},
   };
   for (const auto& each : kCases) {
@@ -282,7 +282,7 @@ TEST(BadConfiguration, IsRefusedWithFileAndLine) {
        {"carma.toml:3", "policy.maper", "mapper"}},
       {"a wrong type", "[policy]\nsm_cap = \"high\"\n", {"carma.toml:2", "policy.sm_cap"}},
       {"out of range", "[policy]\nsm_cap = 80\n", {"carma.toml:2", "policy.sm_cap"}},
-      {"a span without unit", "[monitor]\nwindow = 60\n", {"carma.toml:2", "monitor.window"}},
+      {"a span without a unit", "[monitor]\nwindow = 60\n", {"carma.toml:2", "monitor.window"}},
       {"keys that contradict each other",
        "[monitor]\nsample_period = \"30s\"\nwindow = \"5s\"\n",
        {"monitor.window"}},
@@ -392,8 +392,8 @@ TEST(ForeignSocket, IsRefusedByTheCommandAndByTheDaemon) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   site.socket().copy(address.sun_path, sizeof address.sun_path - 1);
-  // A client sees the credentials that the listener had when it called listen(). Here these are
-  // another user's.
+  // A client sees the credentials that the listener had when it called listen(). Here, they belong
+  // to another user.
   ASSERT_EQ(::bind(listener.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
   ASSERT_EQ(::chown(site.socket().c_str(), OtherUser(), OtherUser()), 0);
   ASSERT_EQ(::chmod(site.socket().c_str(), 0666), 0);

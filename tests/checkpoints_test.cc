@@ -1,4 +1,4 @@
-// Tests tasks that have the same number, because two daemons use one working directory or an old
+// Tests tasks that have the same number, because two daemons share a working directory or an old
 // directory gets a new database.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -81,7 +81,7 @@ TEST_P(OutOfMemory, AnUnderestimatedTaskIsRetriedAndSucceeds) {
   EXPECT_TRUE(site.Carma({"resume", "1"}).Ok());
   const api::TaskView task = site.Await(crashes);
   EXPECT_EQ(task.state, "succeeded") << task.reason_text << site.Output(crashes);
-  // The first retry has only a little more memory than requested, which may still be too small.
+  // The first retry has only a little more memory than requested, which may still be too little.
   EXPECT_LE(task.ooms, std::string_view(mode) == "exclusive" ? 1 : 2);
   EXPECT_EQ(task.attempt, task.ooms + 1);
   EXPECT_EQ(task.gpu_indices.at(0), 1);

@@ -303,7 +303,7 @@ TEST_F(Background, ReportsWhyItDoesNotServeAndLeavesNoProcess) {
 // ---- the log ----
 
 TEST_F(DailyLife, InTheJournalEachLineHasItsPriority) {
-  // As under a service manager, the environment names the stream's device and inode.
+  // The environment names the stream's device and inode, as under a service manager.
   const auto in_journal = [](Words argv) {
     argv.insert(
         argv.begin(),

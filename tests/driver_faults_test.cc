@@ -1,5 +1,5 @@
-// Tests a driver that hangs, disappears, returns wrong values or loses a GPU. Its GPUs close with a
-// visible reason, and the daemon keeps serving.
+// Tests a driver that hangs, disappears, returns wrong values or loses a GPU. The GPUs are closed
+// with a visible reason, and the daemon keeps serving.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -23,7 +23,7 @@ class DriverFaults : public ::testing::Test {
   DriverFaults() : site({.settings = {{"monitor.probe_timeout", "\"300ms\""}}}) {}
   void SetUp() override {
     site.Start();
-    // Before the first readings, all GPUs are down without a fault.
+    // Until the first readings, all GPUs are down, although none has a fault.
     ASSERT_TRUE(Eventually([&] { return AllAre("idle"); }));
   }
   void TearDown() override { site.SimGpu({"clear"}); }

@@ -8,7 +8,7 @@ OTHERS_MAY_ENTER = 0o001
 
 
 def enterable(programs, folder):
-    """The folder `programs`, or, where a folder above keeps other users out, a copy of CARMA's programs in the new folder `folder`."""
+    """The folder `programs` or, if a parent folder keeps other users out, a copy of CARMA's programs in the new folder `folder`."""
     programs = pathlib.Path(os.path.realpath(programs))
     if all(above.stat().st_mode & OTHERS_MAY_ENTER for above in (programs, *programs.parents)):
         return str(programs)

@@ -1,5 +1,5 @@
-// Tests a task's memory need: predicted from its summary, learned when it ends, and used for the
-// next run.
+// Tests how a task's memory need is predicted from its summary, learned when it ends, and used for
+// the next run.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -180,7 +180,7 @@ TEST_F(Estimates, AFineTuningScriptHasAnEstimateWithoutOptions) {
   site.Restart(SIGKILL);
   ASSERT_TRUE(site.Carma({"release", std::to_string(held)}).Ok());
   const api::TaskView adapters = site.Await(held);
-  EXPECT_EQ(adapters.estimate_method, "transformer") << "what was read is stored";
+  EXPECT_EQ(adapters.estimate_method, "transformer") << "the settings read are stored";
   EXPECT_LT(*adapters.predicted_mib, *found.predicted_mib) << "and options take precedence";
   const api::TaskView bare = site.Await(site.Submit({"--no-reading", script}));
   EXPECT_EQ(bare.estimate_method, "");

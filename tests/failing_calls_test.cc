@@ -34,7 +34,7 @@ class FailingCalls : public ::testing::Test {
   std::map<std::string, std::string> Environment() const {
     return {{"LD_PRELOAD", CARMA_FAILING_CALLS_LIBRARY}, {"FAILING_CALLS", file_}};
   }
-  // From now on, calls number `first` to `last` fail.
+  // Makes calls number `first` to `last` fail, counting from now.
   void Fail(std::int64_t first, std::int64_t last) {
     orders_->first = orders_->last = 0;
     orders_->calls = 0;
@@ -131,7 +131,7 @@ TEST_F(FailingCalls, AFailedStartIsReportedAndTheNextOneWorks) {
       serves = cli::ListGpus(client).has_value();
       return serves;
     })) << "call "
-        << number << " (" << orders_->failed << "): neither serves nor ends\n"
+        << number << " (" << orders_->failed << "): carmad neither serves nor exits\n"
         << daemon.Err();
     Mend();
     if (serves) daemon.Signal(SIGTERM);

@@ -150,7 +150,7 @@ TEST_F(Host, TheKernelWeighsAndCapsCores) {
   EXPECT_EQ(site.Output(id), "300\n300000 100000\n");
 }
 
-// As on a cluster, the script's directives request resources.
+// The script's directives request resources, as on a cluster.
 TEST_F(Host, ABatchScriptGetsItsRequest) {
   site.Start();
   WriteText(site.out_dir() + "/job.sh",

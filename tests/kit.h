@@ -1,5 +1,5 @@
-// A complete CARMA for one test, with simulated GPUs, a real daemon and real tasks, in its own
-// folder.
+// A complete CARMA installation for one test, with simulated GPUs, a real daemon and real tasks, in
+// its own folder.
 #pragma once
 
 #include <functional>
@@ -40,11 +40,11 @@ void WriteText(const std::string& path, const std::string& text, unsigned mode =
 // Returns an empty string if there is no such file.
 std::string ReadText(const std::string& path);
 // Checks a condition repeatedly. Returns true as soon as it holds, or false at the deadline. For
-// conditions that no event announces (a GPU's health); use Site::Await to wait for a task to end.
+// conditions that no event announces, such as a GPU's health; Site::Await waits for a task to end.
 bool Eventually(const std::function<bool()>& condition,
                 std::chrono::milliseconds deadline = kDeadline);
 
-// What a simulated training task does; times are simulated.
+// What a simulated training task does, in simulated time.
 struct Training {
   std::int64_t memory_mib = 1000;
   double solo_s = 10;

@@ -112,7 +112,7 @@ TEST_F(Lease, ARestartedDaemonFindsWaitingAndRunningLeases) {
   given_up.Wait();
   site.Start();
   EXPECT_EQ(site.AwaitState(1, "running").pid, static_cast<std::uint64_t>(running.pid()));
-  EXPECT_EQ(site.Await(3).state, "cancelled") << "its process ended while no daemon lived";
+  EXPECT_EQ(site.Await(3).state, "cancelled") << "its process ended while no daemon was running";
   EXPECT_EQ(site.Task(2).state, "queued");
   site.Stop(SIGKILL);
   WriteText(gate.path(), "go\n");
@@ -155,7 +155,7 @@ TEST_F(Lease, AStoppedProcessTakesItsGpusWhenItContinues) {
     return site.Carma({"history", "2"}).out.find("its process is stopped") != std::string::npos;
   })) << site.Carma({"history", "2"}).out;
   const Ran other = site.Carma({"submit", "--wait", "-G", "2", "--exclusive", "--", "/bin/true"});
-  EXPECT_TRUE(other.Ok()) << "it keeps no GPU: " << other.Text();
+  EXPECT_TRUE(other.Ok()) << "the lease keeps no GPU: " << other.Text();
   waiting.Signal(SIGCONT);
   const Ran ran = waiting.Wait();
   EXPECT_EQ(ran.code, 0) << ran.Text();

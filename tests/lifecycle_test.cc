@@ -56,7 +56,7 @@ TEST_F(Lifecycle, ACommandRunsAndEveryVerbShowsIt) {
   EXPECT_THAT(site.Carma({"logs", number}).out, HasSubstr("hello there\n"));
   EXPECT_EQ(site.Output(id), "hello there\n");
   EXPECT_THAT(site.Carma({"show", number}).out, AllOf(HasSubstr("greet"), HasSubstr("succeeded")));
-  EXPECT_THAT(site.Carma({"list"}).out, Not(HasSubstr("greet"))) << "only what has not ended";
+  EXPECT_THAT(site.Carma({"list"}).out, Not(HasSubstr("greet"))) << "only unfinished tasks";
   EXPECT_THAT(site.Carma({"list", "--all"}).out, HasSubstr("greet"));
   EXPECT_THAT(site.Carma({"history", number}).out,
               AllOf(HasSubstr("submitted"), HasSubstr("running"), HasSubstr("succeeded")));
@@ -139,7 +139,7 @@ TEST_F(Lifecycle, AScriptForSlurmRunsAsItWouldThere) {
   const std::uint64_t first = std::stoull(submitted.out);
   for (const std::uint64_t id : {first, first + 1}) {
     const api::TaskView task = site.Await(id);
-    EXPECT_EQ(task.state, "failed") << "srun's second copy ends with 1";
+    EXPECT_EQ(task.state, "failed") << "srun's second copy exits with 1";
     EXPECT_EQ(task.stdout_path,
               fmt::format("{}/logs/sweep/{}_00{}.out", site.out_dir(), first, 3 + id - first));
     EXPECT_EQ(site.Output(id), fmt::format("index {} of 2\nstep of {}\n", 3 + id - first, first));
@@ -267,7 +267,7 @@ TEST_F(Lifecycle, DependenciesFollowHowTasksEnd) {
   EXPECT_EQ(site.Await(notok_bad).state, "succeeded");
   EXPECT_EQ(site.Await(any_bad).state, "succeeded");
   EXPECT_EQ(site.Await(chained).state, "succeeded");
-  EXPECT_EQ(site.Await(after("afterok", good)).state, "succeeded") << "it has ended long ago";
+  EXPECT_EQ(site.Await(after("afterok", good)).state, "succeeded") << "it ended long ago";
 }
 
 TEST_F(Lifecycle, AnArrayIsATaskPerIndex) {

@@ -145,7 +145,7 @@ TEST_P(MemoryLimits, FollowThePromiseWhileTheTaskRuns) {
   site.Await(neighbour);
   EXPECT_TRUE(Eventually([&] { return site.Task(id).group_limit_mib == at_first; }));
   WriteText(gate.path(), "go\n", 0666);
-  EXPECT_EQ(bell.Hear(), "0") << "all of it is the task's again: " << site.Output(id);
+  EXPECT_EQ(bell.Hear(), "0") << "the task has all of its memory again: " << site.Output(id);
   site.Carma({"cancel", std::to_string(id)});
   EXPECT_EQ(site.Await(id).state, "cancelled");
   site.ExpectIdle();

@@ -30,7 +30,7 @@ using ::testing::Not;
 using ::testing::StartsWith;
 using Words = std::vector<std::string>;
 
-// PCI address of the first simulated GPU, as the kernel writes it.
+// The PCI address of the first simulated GPU, as the kernel writes it.
 constexpr char kPlace[] = "0000:03:00";
 constexpr double kLongTraining = 1e6;  // runs until it is cancelled
 
@@ -262,7 +262,7 @@ TEST_F(Mps, ATaskThatOutgrowsItsPromiseOnAnEmptyGpuIsPromisedMore) {
       site.Train({"--gpu-mem", "6000"}, {.memory_mib = 12'000, .solo_s = 5});
   const api::TaskView task = site.Await(outgrown);
   EXPECT_EQ(task.state, "succeeded") << task.reason_text << site.Output(outgrown);
-  EXPECT_EQ(task.ooms, 1) << "40 GB were free: what stopped it was its promise";
+  EXPECT_EQ(task.ooms, 1) << "40 GB were free, but its promise stopped it";
   EXPECT_EQ(task.sharing, "mps");
   EXPECT_GE(task.memory_limit_mib, 12'000);
 }
@@ -297,7 +297,7 @@ TEST_F(Mps, AFaultIsChargedToItsProgramAndNotToItsNeighbours) {
   EXPECT_EQ(failed.reason, "GpuFault") << failed.reason_text;
   EXPECT_EQ(failed.attempt, 1);
   for (const std::uint64_t id : neighbours) {
-    // A victim uses streams while the culprit has not exited yet.
+    // A victim uses streams until the culprit has exited.
     api::TaskView task;
     EXPECT_TRUE(Eventually([&] { return (task = site.Task(id)).observed_mib > 0; }));
     EXPECT_EQ(task.attempt, 2) << site.Carma({"history", std::to_string(id)}).out;
@@ -485,7 +485,7 @@ TEST_P(MpsBranch, TheNextDaemonFindsItsServersAndTheirTasks) {
   EXPECT_EQ(site.Await(second).state, "cancelled");
   EXPECT_EQ(site.Task(first).attempt, 1) << "the neighbour of a cancelled client lives on";
   site.Restart(SIGTERM);
-  EXPECT_EQ(ControlDaemon(), control) << "a regular end of carmad keeps a server that has tasks";
+  EXPECT_EQ(ControlDaemon(), control) << "a server with tasks keeps running when carmad exits";
   KillServer();
   AwaitClient(first, 2);
   site.Carma({"cancel", std::to_string(first)});

@@ -1,5 +1,5 @@
-// Tests notices sent when tasks end and edits to waiting tasks, with complete programs, a stand-in
-// for sendmail and a daemon that is killed.
+// Tests edits to waiting tasks and the notices sent when tasks end, with complete programs, a
+// stand-in for sendmail and a daemon that is killed.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

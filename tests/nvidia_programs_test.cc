@@ -104,7 +104,7 @@ class NvidiaMps : public Branch {
     EXPECT_THAT(Processes(), IsEmpty());
     EXPECT_FALSE(base::Exists(Pipes()));
   }
-  // Without a GPU, no server starts but the daemon keeps running.
+  // Without a GPU, no server starts, but the daemon keeps running.
   void StartWithoutServer() {
     const auto server = Control().Ready(Soon());
     if (server && DriverHere()) return;
@@ -171,7 +171,7 @@ TEST_P(NvidiaMps, ADaemonThatWasKilledIsReplaced) {
   const Watched watched(daemon->pid);
   ::kill(daemon->pid, SIGKILL);
   ASSERT_TRUE(watched.Ends());
-  EXPECT_FALSE(Control().Daemon()) << "although its files are there";
+  EXPECT_FALSE(Control().Daemon()) << "although its files still exist";
   EXPECT_TRUE(base::Exists(Pipes() + "/control"));
   StartWithoutServer();
   EXPECT_NE(Control().Daemon(), daemon);
@@ -204,7 +204,7 @@ TEST_P(NvidiaMps, TheDaemonRunsAsTheUser) {
   EXPECT_THAT(Log("server.log"), HasSubstr("Startup"));
 }
 
-// Control programs of branch 535 kept one process for each user and GPU forever.
+// Control programs of branch 535 kept one process for each user and GPU running forever.
 TEST_P(NvidiaMps, NothingIsLeftByACarmadThatWasKilledAndStartedAgain) {
   Site site{{.shape = "1xA100-40GB"}};
   const std::string program = site.folder() / "control";

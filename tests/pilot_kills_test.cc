@@ -24,7 +24,7 @@ namespace carma::system_test {
 namespace {
 
 constexpr std::int64_t kSeed = 20'261'127;
-constexpr std::size_t kMostLeases = 12;  // at once
+constexpr std::size_t kMostLeases = 12;  // at the same time
 constexpr int kLeaseCodes = 100;
 constexpr std::chrono::minutes kAllEnd{10};
 
@@ -142,7 +142,7 @@ class PilotKills : public ::testing::Test {
 
   void Submit(const Side& side, std::int64_t count, const std::string& array_end, const char* kind,
               std::vector<std::string> options) const {
-    // Leases go first, so that some are always running.
+    // Leases are started first, so that some are always running.
     std::vector<std::string> words = {
         Program("carma"), "submit", "--memory", "20G",
         "--priority",     "-10",    "-a",       fmt::format("1-{}{}", count, array_end)};
@@ -221,7 +221,7 @@ class PilotKills : public ::testing::Test {
     int starts = 0;
     for (std::string line; std::getline(output, line);) {
       if (line.starts_with("carma: ")) continue;      // a message for the task's owner
-      if (line == "User defined signal 1") continue;  // told to leave before its trap was set
+      if (line == "User defined signal 1") continue;  // signalled before its trap was set
       EXPECT_EQ(line, me) << task.stdout_path;
       ++starts;
     }
@@ -234,7 +234,7 @@ class PilotKills : public ::testing::Test {
     std::istringstream resumed(ReadText(site_.out_dir() + "/resumed"));
     std::size_t count = 0;
     for (std::string me, owner; resumed >> me >> owner; ++count)
-      EXPECT_EQ(me, owner) << "resumed from the checkpoint of another";
+      EXPECT_EQ(me, owner) << "resumed from another task's checkpoint";
     return count;
   }
 
@@ -283,7 +283,7 @@ TEST_F(PilotKills, TwoPilotsInOneFolderLoseAndMixUpNothing) {
     }
     EXPECT_EQ(ours, static_cast<std::size_t>(tasks / 2));
     side.pilot.Signal(SIGTERM);
-    EXPECT_EQ(side.pilot.Wait().code, 3) << "some tasks have failed, none waits";
+    EXPECT_EQ(side.pilot.Wait().code, 3) << "some tasks have failed, and none is waiting";
   }
   const std::size_t resumed = ExpectOwnCheckpoints();
   EXPECT_GT(resumed, 0U);

@@ -216,7 +216,7 @@ TEST_F(Pilot, AtTheEndNothingIsLeftRunningAndNothingIsLost) {
   EXPECT_TRUE(Eventually([&] { return Task(1, Job("12", "")).attempt == 2; }))
       << "it was stopped, and is started again";
   EXPECT_TRUE(Eventually([&] { return Task(2, Job("12", "")).state == "succeeded"; }))
-      << "its limit was longer than the allocation before; this one has no end";
+      << "its limit exceeded the previous allocation; this one has no end";
   EXPECT_EQ(Task(2, Job("12", "")).attempt, 1);
 }
 

@@ -1,5 +1,5 @@
-// Starts programs as children of a test, gives them input, and waits with a deadline, never with a
-// fixed pause.
+// Starts programs as children of a test, gives them input, and waits for them with a deadline,
+// never for a fixed time.
 #pragma once
 
 #include <sys/resource.h>

@@ -1,5 +1,5 @@
-// Tests `carma profile` on simulated GPUs. It finds the tasks' parameters, leaves nothing behind,
-// and continues where it stopped.
+// Tests that `carma profile`, on simulated GPUs, finds the tasks' parameters, leaves nothing
+// behind, and continues where it stopped.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -154,7 +154,7 @@ TEST_F(Profile, MeasuresCopiesAndMonitorsThatFit) {
   const auto json = base::ParseJson(ran.out);
   ASSERT_TRUE(json) << ran.out;
   const base::Json& type = (*json)["types"][0];
-  EXPECT_THAT(type["meetings"], SizeIs(3)) << "alone under MPS, and two copies by each method";
+  EXPECT_THAT(type["meetings"], SizeIs(3)) << "alone under MPS, and two copies with each method";
   ASSERT_THAT(type["watching"], SizeIs(1));
   EXPECT_EQ(type["watching"][0]["watcher"], "carma");
   EXPECT_NEAR(type["watching"][0]["share"]["mean"].get<double>(), 0, 0.2);

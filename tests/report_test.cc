@@ -124,7 +124,7 @@ TEST_F(Reports, CompareActivityWithEarlierRuns) {
       if (each.what == "sm_active") found.push_back(each);
     return found;
   };
-  EXPECT_THAT(of_activity(0), IsEmpty()) << "nothing was known about the first";
+  EXPECT_THAT(of_activity(0), IsEmpty()) << "nothing was known about the first task";
   ASSERT_THAT(of_activity(1), SizeIs(1));
   EXPECT_EQ(of_activity(1)[0].by, "history");
   // The clock runs so fast that some readings are taken after the work is done.

@@ -167,7 +167,7 @@ TEST_F(Restart, ASecondDaemonOnTheSameStateIsRefused) {
   EXPECT_EQ(other_state.code, 1) << other_state.Text();
   EXPECT_THAT(other_state.err, HasSubstr(site.socket()));
   EXPECT_EQ(site.Await(site.Submit({"--", "/bin/true"})).state, "succeeded")
-      << "the first one is unharmed";
+      << "the first one is unaffected";
 }
 
 TEST_F(Restart, AnUpgradeMayRemoveTheOldPrograms) {
@@ -277,7 +277,7 @@ TEST_F(Restart, AnInterruptedLargeSubmissionIsAllOrNothing) {
     EXPECT_EQ(count(), before + kTasks);
     before += kTasks;
   }
-  EXPECT_EQ(site.Carma({"submit", "--", "/bin/true"}).code, 0) << "the books can be written";
+  EXPECT_EQ(site.Carma({"submit", "--", "/bin/true"}).code, 0) << "the database can be written";
   site.Stop(SIGTERM);  // cancelling thirty thousand tasks one by one takes too long
 }
 

@@ -295,7 +295,7 @@ TEST_F(Run, RunsAsAnotherUserThroughARootDaemon) {
   EXPECT_EQ(ran.code, 0);
 }
 
-// Runs as the ProxyCommand of an ssh client, as editors do.
+// Runs `carma ssh` as the ProxyCommand of an ssh client, as editors do.
 TEST_F(Run, SshLandsInsideATask) {
   if (::access("/usr/sbin/sshd", X_OK) != 0)
     GTEST_SKIP() << "needs Debian's package openssh-server";

@@ -77,7 +77,7 @@ class Shutdown : public ::testing::Test {
   std::string stand_in() const { return site.folder() / "stand-in"; }
   std::string job_file() const { return site.folder() / "job"; }
 
-  // Starts carmad as it starts after the machine's next boot.
+  // Starts carmad as if the machine had rebooted.
   void Boot() {
     manager_ = Child::Start({"/bin/sleep", "100000"});
     Start();
@@ -244,7 +244,7 @@ TEST_F(Shutdown, UntilTheBootTheServerStaysClosedUnlessItIsOpenedByHand) {
   Boot();
   EXPECT_EQ(site.Await(waits).state, "succeeded");
   EXPECT_EQ(site.Await(without).state, "succeeded");
-  EXPECT_EQ(site.Gpus().at(0).state, "drain") << "GPUs drained by a person stay closed";
+  EXPECT_EQ(site.Gpus().at(0).state, "drain") << "GPUs drained by hand stay closed";
 
   const Ran json = site.Carma({"drain", "all", "--until-boot", "--by", "now+1hour", "--json"});
   EXPECT_THAT(json.out, HasSubstr("\"closed\":\"closed by"));

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""tools/skipped_tests.py reads a log of ctest with each kind of skip: skipped_tests_test.py SKIPPED_TESTS_PY."""
+"""Tests that tools/skipped_tests.py reads a ctest log with each kind of skip: skipped_tests_test.py SKIPPED_TESTS_PY."""
 
 import subprocess
 import sys

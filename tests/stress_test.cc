@@ -1,6 +1,6 @@
-// Runs thousands of short tasks while the daemon is killed again and again, alone or with all its
-// child processes. Every task must end exactly once, with its own exit code. No attempt may start
-// twice, and nothing may be left behind.
+// Runs thousands of short tasks while the daemon is killed repeatedly, alone or with all its child
+// processes. Every task must end exactly once, with its own exit code. No attempt may start twice,
+// and nothing may be left behind.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -122,7 +122,7 @@ TEST_F(Stress, EveryTaskEndsOnceAlthoughTheDaemonIsKilled) {
     const std::chrono::milliseconds life(rng_.Below(i % 5 == 0 ? 20 : 700));
     ASSERT_FALSE(WaitReadable(site_.daemon().end_fd(), life)) << site_.daemon().Err();
     site_.Stop(SIGKILL);
-    site_.Start(i % 5 != 4 || i + 1 == kills);  // tasks are known after the GPUs
+    site_.Start(i % 5 != 4 || i + 1 == kills);  // tasks are loaded after the GPUs
     ASSERT_FALSE(HasFatalFailure());
   }
   for (std::int64_t i = 0; i < tasks; ++i) {

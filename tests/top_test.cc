@@ -1,4 +1,4 @@
-// Tests carma top in a real terminal: tmux, with 80 and with 160 columns.
+// Tests carma top in a real terminal (tmux) with 80 and with 160 columns.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -73,7 +73,7 @@ TEST_F(TopSystem, ShowsGpusAndTasksAndActsOnThem) {
   const std::string shown = screen.Text();
   for (const std::string_view line : base::Split(shown, '\n'))
     EXPECT_LE(cli::ShownWidth(line), 80U) << line;
-  // Opens a task's pages, including why it waits, and goes back.
+  // Opens a task's pages, including the one that explains why it is waiting, and goes back.
   screen.Press("Down");
   screen.Press("Enter");
   ASSERT_TRUE(screen.Shows("Task 2")) << screen.Text();

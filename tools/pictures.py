@@ -46,7 +46,7 @@ def in_own_namespace():
     if os.environ.get("CARMA_PICTURES_INSIDE"):
         return
     if subprocess.run(["unshare", "--mount", "true"], check=False, capture_output=True).returncode != 0:
-        print("skipped: needs the right to make namespaces")
+        print("skipped: needs permission to create namespaces")
         sys.exit(77)
     os.environ["CARMA_PICTURES_INSIDE"] = "1"
     os.execvp("unshare", ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", sys.executable, *sys.argv])

@@ -13,7 +13,7 @@ import time
 from typing import Any, Dict, List, Optional, Sequence
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-# In a tarball, the modules are beside this folder; in a checkout, two levels above it.
+# In a tarball, the modules are next to this folder; in a checkout, two levels above it.
 sys.path[:0] = [os.path.join(HERE, "..", "python"), os.path.join(HERE, "..", "..", "python")]
 
 from carma_collect import CollectError, Gpu  # noqa: E402

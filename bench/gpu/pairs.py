@@ -10,7 +10,7 @@ from programs import ProofError, output_of
 from proof import Proof
 from proof_tasks import Task
 
-HOURS = 6  # time limit of `carma profile`; a run that still goes on then has hung
+HOURS = 6  # time limit of `carma profile`; a run that is still going then has hung
 
 
 def models(proof: Proof, count: int) -> List[Task]:

@@ -61,7 +61,7 @@ def alternate(carma: Carma, pairs: int, block_s: float) -> List[Block]:
 
 
 def measure_overhead(proof: Proof) -> Dict[str, Any]:
-    """Trains one task alone, beside a daemon that only samples the GPUs."""
+    """Trains one task alone, next to a daemon that only samples the GPUs."""
     device, network, batch = ("cpu", "mnist-cnn", 4) if proof.dry else ("cuda", "resnet50", 32)
     block_s, pairs = (0.5, 3) if proof.dry else (2.0, 7)
     steps = os.path.join(proof.work, "steps.txt")

@@ -20,7 +20,7 @@ import time
 from typing import Any, Dict, List, Optional, Sequence
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-# In a tarball, the modules are beside this folder; in a checkout, two levels above it.
+# In a tarball, the modules are next to this folder; in a checkout, two levels above it.
 sys.path[:0] = [HERE, os.path.join(HERE, "..", "python"), os.path.join(HERE, "..", "..", "python")]
 
 from carma_collect import CollectError  # noqa: E402
@@ -60,7 +60,7 @@ class Sweep:
         self._order = DRY_ORDER if chosen.dry else ORDER
         self._larger = DRY_LARGER if chosen.dry else LARGER
         self._scratch = os.path.join(chosen.output, "work")
-        os.makedirs(self._scratch)  # fails if two sweeps run at once, and the second one ends here
+        os.makedirs(self._scratch)  # fails if another sweep is running
         self.log = Log(chosen.output)
         self._end = self.log.began + chosen.seconds
         self._gpu: Optional[SweptGpu] = None
@@ -138,7 +138,7 @@ class Sweep:
     def measure(
         self, mode: str, kind: str, group: Sequence[Worker], length_s: Optional[float] = None
     ) -> Dict[str, float]:
-        """Measures the steps per second of each worker that answered; empty if a worker of the
+        """Measures the steps per second of each worker that answered; empty if a worker in the
         group has died before."""
         if not all(each.alive for each in group):
             return {}

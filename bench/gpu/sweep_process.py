@@ -17,7 +17,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 class Log:
-    """Lines of JSON, each written at once, so that the results before an interruption are kept."""
+    """Lines of JSON, each written immediately, so that an interruption loses no earlier results."""
 
     def __init__(self, folder: str):
         self._results = open(os.path.join(folder, "results.jsonl"), "a", encoding="utf-8")

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Converts the pairs of a sweep for `carma simulate validate --pairs`: the speed of each workload
-beside the other, relative to alone, with its SM activity and DRAM activity alone, in percent.
+next to the other, relative to alone, with its SM activity and DRAM activity alone, in percent.
 
     sweep_table.py DIR/results.jsonl > pairs.csv
 """

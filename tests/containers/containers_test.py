@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Tasks in containers of real Podman and Docker, with images made from local files: containers_test.py BIN_DIR. Apptainer, which
-Debian does not have, is a stand-in that reads the real command line and runs the command. Exit status 77: something is missing."""
+"""Tests tasks in containers of real Podman and Docker, with images made from local files: containers_test.py BIN_DIR. Apptainer, which
+Debian does not have, is replaced by a script that parses the real command line and runs the command. Exit status 77: it cannot run here."""
 
 import contextlib
 import json
@@ -103,7 +103,7 @@ class World:
         os.mkdir(self.bin)
         shutil.copy(os.path.join(PROGRAMS, "carma"), self.bin)
         write(f"{self.bin}/apptainer", STAND_IN, 0o755)
-        # Docker adds GPUs if it finds this program of NVIDIA's; it puts their names into the container's environment itself.
+        # Docker adds GPUs if it finds this NVIDIA program, and itself puts their names into the container's environment.
         write(f"{self.bin}/nvidia-container-runtime-hook", "#!/bin/sh\nexit 0\n", 0o755)
         write(f"{folder}/containers.conf", '[engine]\ncgroup_manager="cgroupfs"\nevents_logger="file"\n[containers]\n'
               'default_ulimits=["nofile=1024:1024","nproc=1024:1024"]\n')
@@ -112,7 +112,7 @@ class World:
         self.dockerd = self.site = None
 
     def start(self):
-        """Starts everything; close() ends whatever was started."""
+        """Starts everything; close() stops whatever was started."""
         folder = self.folder
         with open(f"{folder}/dockerd.log", "wb") as log:
             self.dockerd = subprocess.Popen(  # pylint: disable=consider-using-with
@@ -134,7 +134,7 @@ class World:
         return json.loads(self.site.carma("gpus", "--json"))["gpus"]
 
     def make_image(self):
-        """One file: Debian's static busybox, with links to it."""
+        """Makes an image with one file: Debian's static busybox, with links to it."""
         root = f"{self.folder}/root"
         for folder in ("bin", "tmp", "proc", "dev", "etc"):
             os.makedirs(f"{root}/{folder}")
@@ -222,7 +222,7 @@ class World:
         return [line[-1] for line in words if line[-1].endswith(f"-{number}.slice")]
 
     def close(self):
-        """Leaves no process and no file."""
+        """Leaves no process and no file behind."""
         try:
             if self.site:
                 self.site.close()
@@ -235,7 +235,7 @@ class World:
 
 
 class ContainersTest(unittest.TestCase):
-    """Each test ends with no process and no container of the user."""
+    """After each test, the user has no process and no container left."""
 
     world = None
     tools = ("podman", "docker")
@@ -248,7 +248,7 @@ class ContainersTest(unittest.TestCase):
         self.assertEqual(groups, [])
 
     def each(self, *more):
-        """Image names, one tool after the other."""
+        """Each tool with the name of its image."""
         return [(tool, f"{tool}:{self.world.folder}/image.tar" if tool == "apptainer" else f"{tool}:localhost/tiny")
                 for tool in self.tools + more]
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Types every command that README.md and the pages under docs print, as printed: docs_test.py BIN_DIR [PAGE …]
+"""Runs every command in README.md and the pages under docs exactly as printed: docs_test.py BIN_DIR [PAGE …]
 
-Each page is read from its first block to its last in one shell, on a machine of its own with a simulated server (reader.py), after
-what before/PAGE.sh says has happened there. A command must end with 0 and print no error. Blocks that nobody can type here are marked
-in the page, with the reason: <!-- not run: needs a real GPU -->. Exit status 77: namespaces are not allowed or do not exist."""
+The blocks of a page run in order in one shell, on a separate machine with a simulated server (reader.py), after the commands in
+before/PAGE.sh. A command must exit with 0 and print no error. Blocks that cannot run here are marked in the page, with the
+reason: <!-- not run: needs a real GPU -->. Exit status 77: namespaces are not allowed or do not exist."""
 
 import concurrent.futures
 import json
@@ -22,7 +22,7 @@ import terminal
 
 # Keys that the reader presses while a program waits for input.
 KEYS = {"carma top": "q", "carma shell": "exit\r", "carma list -w": "\x03", "carma gpus -w": "\x03"}
-# Commands that come before a page that has no file in before/.
+# The command that runs before a page that has no file in before/.
 DAEMON = "carmad --background"
 # Programs that a machine may lack. Their commands count as not run.
 OTHERS = ("curl", "jq")
@@ -46,9 +46,9 @@ def keys(command):
 
 
 def mistakes(block_line, step):
-    """The mistake of a typed command."""
+    """What was wrong with a command, as a list."""
     if step.code is None:
-        return [f"{block_line}: not ended after {terminal.LIMIT_S} s: {step.command}\n{step.output}"]
+        return [f"{block_line}: still running after {terminal.LIMIT_S} s: {step.command}\n{step.output}"]
     if step.code != 0:
         return [f"{block_line}: exit code {step.code}: {step.command}\n{step.output}"]
     if ERROR.search(step.output):
@@ -111,7 +111,7 @@ def main():
     try:
         reader.own_machine()
     except OSError as error:
-        print(f"skipped: needs the right to make namespaces: {error}")
+        print(f"skipped: needs permission to create namespaces: {error}")
         return 77
     typed = left_out = 0
     with concurrent.futures.ThreadPoolExecutor(2) as workers:

@@ -1,4 +1,4 @@
-# The first evening of a new user who has read only README.md. evening_test.py types these commands (shown.py).
+# The first evening of a new user who has read only README.md. evening_test.py runs these commands (shown.py).
 rm /etc/carma/carma.toml
 carmad --background --simulate 4xA100-40GB                                # -> in the background
 stat -c %a /run/carma                                                     # -> 755

@@ -1,5 +1,5 @@
 # Common mistakes and the one-line answer to each, which states where it is, what was expected or meant, and what to do.
-# mistakes_test.py types them.
+# mistakes_test.py runs them.
 carma submit                                                     # -> nothing to run: give a script, -- COMMAND, or --wrap
 carma submit --tiem 2h -- true                                   # -> unknown option --tiem, did you mean --time? (see carma submit --help)
 carma submit --gpus two -- true                                  # -> --gpus: expected a number of GPUs from 0 to 1024, not 'two'

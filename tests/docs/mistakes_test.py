@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks that natural mistakes get a one-line answer: mistakes_test.py BIN_DIR types mistakes.sh on a separate machine. Each command ends with 1 or 2,
+"""Checks that common mistakes get a one-line answer: mistakes_test.py BIN_DIR runs mistakes.sh on its own machine. Each command exits with 1 or 2,
 or warns, and prints one line that has the text after "# ->". Exit status 77: namespaces are not allowed or do not exist."""
 
 import pathlib
@@ -38,7 +38,7 @@ def main():
     try:
         return subprocess.run([*reader.own_machine(), sys.executable, "-B", __file__, str(programs), "--here"], check=False).returncode
     except OSError as error:
-        print(f"skipped: needs the right to make namespaces: {error}")
+        print(f"skipped: needs permission to create namespaces: {error}")
         return 77
 
 

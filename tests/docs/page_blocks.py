@@ -4,7 +4,7 @@ import dataclasses
 import re
 import subprocess
 
-COMMANDS = ("", "sh")  # language words of blocks whose lines are typed
+COMMANDS = ("", "sh")  # language words of blocks whose lines are run
 PROMPT = "$ "
 MARK = re.compile(r"^<!-- not run\b(?P<rest>.*?)-->$")
 REASON = re.compile(r"^: (?P<reason>\S.*\S) $")
@@ -14,7 +14,7 @@ PRINTED_WITHOUT_A_BLOCK = re.compile(r"^ {4,}(carma(-\w+|d)? |\./dev )")
 
 @dataclasses.dataclass
 class Block:
-    """Lines between two fences. `not_run` is the reason why they are not typed here, "" where the mark gives none."""
+    """Lines between two fences. `not_run` is the reason why they are not run here, "" if the mark gives none."""
 
     page: str
     line: int
@@ -72,7 +72,7 @@ def blocks(page, text):
             fence = opening[1]
             open_block = Block(page, number, opening[2], [], mark)
         elif PRINTED_WITHOUT_A_BLOCK.match(line):
-            raise SyntaxError(f"{page}:{number}: commands stand in a block (```sh)")
+            raise SyntaxError(f"{page}:{number}: put commands in a block (```sh)")
         marked = MARK.match(line)
         if marked and not REASON.match(marked["rest"]):
             raise SyntaxError(f"{page}:{number}: why is it not run? <!-- not run: REASON -->")

@@ -25,7 +25,7 @@ OWN_MACHINE = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount
 def own_machine():
     """The command that gives a child its own namespaces; raises OSError if this machine does not allow that."""
     if os.geteuid() != 0:
-        raise OSError("only root may write over /etc and /run, if only for itself")
+        raise OSError("only root may replace /etc and /run, even in its own namespace")
     tried = subprocess.run([*OWN_MACHINE, "true"], capture_output=True, text=True, check=False)
     if tried.returncode != 0:
         raise OSError(tried.stderr.strip())
@@ -38,7 +38,7 @@ def run(*command):
 
 
 def make_private():
-    """From now on no written file is visible outside, and all are gone with the last process. The only network is loopback."""
+    """Makes files written from now on invisible outside; they disappear with the last process. The only network is loopback."""
     run("mount", "--make-rprivate", "/")
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
         flags = struct.pack("16sH", b"lo", IFF_UP)
@@ -51,7 +51,7 @@ def make_private():
         shutil.copymode(folder, upper)
         run("mount", "-t", "overlay", "-o", f"lowerdir={folder},upperdir={upper},workdir={work}", "overlay", folder)
     run("mount", "-t", "tmpfs", "-o", "mode=755", "reader", "/run")
-    for books in pathlib.Path("/var/lib").glob("carma*"):  # of a carmad of this machine: hidden, not removed
+    for books in pathlib.Path("/var/lib").glob("carma*"):  # databases of this machine's own carmad: hidden, not removed
         shutil.rmtree(books)
 
 
@@ -76,7 +76,7 @@ def make_home(programs):
 
 
 def make_server(programs):
-    """A server with four GPUs, 32 cores and 256 GiB, which every carmad of this machine finds by the configuration of the machine."""
+    """Makes a server with four GPUs, 32 cores and 256 GiB, which every carmad on this machine finds through the machine's configuration."""
     run(programs / "carma-simgpu", "create", "--shape", "4xA100-40GB", "--time-scale", TIME_SCALE, "--state", SERVER)
     folder = pathlib.Path("/etc/carma")
     folder.mkdir(exist_ok=True)
@@ -93,7 +93,7 @@ def environment(programs):
 
 
 def settle(programs):
-    """Makes the machine around this process the reader's."""
+    """Turns the machine around this process into the reader's."""
     make_private()
     make_home(programs)
     make_server(programs)

@@ -1,7 +1,7 @@
-"""Files of commands that a reader types, with what is printed after some of them. "command   # -> text": its output has the text.
+"""Runs files of commands that a reader types, with the expected output of some of them. "command   # -> text": its output has the text.
 "command   # later: text", or with the number of a row, "# 3: text": it is repeated until its output has the text. Other commands must succeed.
 
-usage: shown.py BIN_DIR FILE types one on a machine of its own (reader.py)."""
+usage: shown.py BIN_DIR FILE runs one on a separate machine (reader.py)."""
 
 import pathlib
 import re
@@ -12,7 +12,7 @@ import time
 
 import reader
 
-LIMIT_S = 60  # of one command
+LIMIT_S = 60  # for one command
 SHOWN = re.compile(r"^(.*?)\s+# (->|\w+:) (.+)$")
 
 

@@ -11,7 +11,7 @@ import struct
 import termios
 import time
 
-LIMIT_S = 60  # of one command, on a machine that is busy with other tests
+LIMIT_S = 60  # for one command, on a machine that is busy with other tests
 COLUMNS, ROWS = 100, 40
 MARK = re.compile(rb"\x1b\]777;(begin|end) (\d+)(?: (\d+))?\x07")
 ESCAPES = re.compile(r"\x1b\][^\x07]*\x07|\x1b\[[0-9;?]*[A-Za-z]|\x1b[()=>][A-Z0-9]?|\r")
@@ -80,5 +80,5 @@ def follow(terminal, steps, keys):
             return
         try:
             data = os.read(terminal, 1 << 16)
-        except OSError:  # the shell has gone
+        except OSError:  # the shell has exited
             return

@@ -1,4 +1,4 @@
-# Commands for each complaint of docs/start/why.md, on a simulated server of four A100-40GB whose clock runs 60 times as fast.
+# Commands for each complaint in docs/start/why.md, on a simulated server of four A100-40GB whose clock runs 60 times as fast.
 # After "#" come the row's number and the expected output. why_test.py types all of them, and repeats a command with an expected
 # output until it prints that text.
 CARMA_IDLE_AFTER=5m carmad --background

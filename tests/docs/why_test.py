@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Checks that everything named in docs/start/why.md exists: why_test.py BIN_DIR. The last column of its table names tests (Suite.Test),
-scenarios (name.scenario) and commands (carma verb --option). The commands of why.sh are typed (shown.py), and each row has one."""
+scenarios (name.scenario) and commands (carma verb --option). The commands in why.sh are run (shown.py), and each row has one."""
 
 import pathlib
 import re
@@ -66,7 +66,7 @@ class WhyTest(unittest.TestCase):
             self.maxDiff = None
             self.assertEqual(shown.on_its_own_machine(COMMANDS, PROGRAMS), "")
         except OSError as error:
-            self.skipTest(f"needs the right to make namespaces: {error}")
+            self.skipTest(f"needs permission to create namespaces: {error}")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The recipe for notebooks of docs/use/notebooks.md with a real Jupyter: jupyter_test.py BIN_DIR. Exit status 77: there is no Jupyter."""
+"""Tests the notebook recipe in docs/use/notebooks.md with a real Jupyter: jupyter_test.py BIN_DIR. Exit status 77: there is no Jupyter."""
 
 import json
 import os
@@ -88,7 +88,7 @@ class JupyterTest(unittest.TestCase):
             self.assertEqual(answer.status, 201)
         deadline = time.monotonic() + LIMIT_S
         while self.site.task(number)["idle_since_ms"] is not None:
-            self.assertLess(time.monotonic(), deadline, "it computes, and is called idle")
+            self.assertLess(time.monotonic(), deadline, "it computes, but is reported as idle")
             select.select([], [], [], 0.2)
         task = self.site.task(number)
         self.assertEqual(task["state"], "running")

@@ -59,7 +59,7 @@ class Browser:
                 self._command(f"{domain}.enable")
 
     def close(self):
-        """Ends the browser and removes its profile."""
+        """Stops the browser and removes its profile."""
         self._process.terminate()
         try:
             self._process.wait(LIMIT_S)
@@ -86,7 +86,7 @@ class Browser:
                 return None
             piece = os.read(self._in, 1 << 20)
             if not piece:
-                raise Failure("the browser has ended")
+                raise Failure("the browser has exited")
             self._buffer += piece
         message, self._buffer = self._buffer.split(b"\0", 1)
         return json.loads(message)
@@ -133,7 +133,7 @@ class Browser:
                                 {"name": "prefers-reduced-motion", "value": "reduce"}])
 
     def set_zone(self, name):
-        """The time zone of its user, as "Asia/Kolkata"; empty: that of the machine."""
+        """The user's time zone, such as "Asia/Kolkata"; empty: the machine's."""
         self._command("Emulation.setTimezoneOverride", timezoneId=name)
 
     def go(self, url):

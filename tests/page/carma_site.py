@@ -1,4 +1,4 @@
-"""A carmad with simulated GPUs in a folder of its own, for tests and measurements of the web page."""
+"""A carmad with simulated GPUs in its own folder, for tests and measurements of the web page."""
 
 import json
 import os
@@ -64,14 +64,14 @@ mps_servers = "gpu"
         self.carma("status", "--wait")
 
     def stop(self, how=signal.SIGTERM):
-        """Ends only the daemon; tasks continue."""
+        """Stops only the daemon; tasks continue."""
         if self._daemon:
             self._daemon.send_signal(how)
             self._daemon.wait(LIMIT_S)
             self._daemon = None
 
     def freeze(self):
-        """The daemon answers nothing until thaw()."""
+        """Suspends the daemon until thaw()."""
         self._daemon.send_signal(signal.SIGSTOP)
 
     def thaw(self):
@@ -84,7 +84,7 @@ mps_servers = "gpu"
         return self._daemon.pid
 
     def close(self):
-        """Leaves no task, no daemon and no folder."""
+        """Leaves no task, no daemon and no folder behind."""
         if self._daemon:
             tasks = ",".join(str(task["id"]) for task in json.loads(self.carma("list", "--json"))["tasks"])
             for verb in (["cancel"], ["wait", "--quiet", "--timeout", "1m"]) if tasks else ():

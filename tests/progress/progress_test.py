@@ -1,6 +1,6 @@
 """Scores `carma progress` on samples of output: progress_test.py FOLDER-OF-PROGRAMS [SAMPLES.jsonl].
 
-A sample is a line of JSON with `text`, and in `expect` what is to be read; `negative` marks output that is no training.
+A sample is a line of JSON with `text` and, in `expect`, the expected values; `negative` marks output that is not from training.
 """
 
 import json

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Alert rules and the Grafana board against a real Prometheus that scrapes a carmad on simulated GPUs: prometheus_test.py BIN_DIR.
+"""Tests alert rules and the Grafana board with a real Prometheus that scrapes a carmad on simulated GPUs: prometheus_test.py BIN_DIR.
 Exit status 77: there is no prometheus with its promtool (Debian's package prometheus)."""
 
 import json
@@ -48,7 +48,7 @@ class Prometheus:
                  f"--web.listen-address={self.address.removeprefix('http://')}"], stdout=log, stderr=log)
 
     def close(self):
-        """Ends Prometheus and removes its files."""
+        """Stops Prometheus and removes its files."""
         self._process.terminate()
         self._process.wait(LIMIT_S)
         shutil.rmtree(self.folder, ignore_errors=True)

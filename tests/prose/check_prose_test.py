@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Which signs of unclear English tools/check_prose.py finds, and which texts it accepts."""
+"""Tests which signs of unclear English tools/check_prose.py finds, and which texts it accepts."""
 
 import pathlib
 import sys

@@ -24,7 +24,7 @@ inline constexpr std::int64_t kMaxCount = 1'000'000'000;
 class ClauseReader {
  public:
   explicit ClauseReader(const Clause& clause) : clause_(&clause) {}
-  bool Flag(std::string_view word) const;  // a plain word of the clause
+  bool Flag(std::string_view word) const;  // whether the clause has this word without a value
   bool Has(const std::string& option) const { return clause_->options.contains(option); }
   // Returns the n-th word of the clause, not counting options; empty if there is none.
   std::string_view Word(std::size_t n) const;

@@ -12,7 +12,7 @@
 
 namespace carma::sim {
 
-// Describes the first difference from an expectation; empty if there is none.
+// A description of the first difference from an expectation; empty if there is none.
 using Mismatch = std::optional<std::string>;
 
 class Expectations {

@@ -65,7 +65,7 @@ constexpr std::array kHappens{
     VerbEntry{"reserve", 1, "", "for account class on type count from to why"},
     VerbEntry{"unreserve", 1, "", ""},
     VerbEntry{"policy", 1, "", ""},        // word: the mapper; options: see PolicyOptions()
-    VerbEntry{"host", 0, "", "cpus mib"},  // from now on
+    VerbEntry{"host", 0, "", "cpus mib"},  // applies from this line on
     VerbEntry{"restart", 0, "", ""},
 };
 constexpr std::array kExpects{

@@ -91,12 +91,12 @@ struct Scenario {
   std::vector<ScenarioLine> lines;  // sorted by time
 };
 
-// Errors: kInvalid "file:line: what, expected".
+// Returns kInvalid ("file:line: what, expected") if the text is not a valid scenario.
 base::Result<Scenario> ParseScenario(std::string_view text, std::string file);
 
 // Plays the scenario. It is an error if no line expects a start, stop or reject, or if the core's
-// records contradict each other after a line. Errors: kConflict "file:line: expected …, got …",
-// kInvalid for an impossible value, and those of the shell.
+// records contradict each other after a line. Returns kConflict ("file:line: expected …, got …")
+// for a mismatch, kInvalid for an impossible value, or the shell's error.
 base::Result<base::Unit> RunScenario(const Scenario& scenario, ScenarioShell& shell);
 
 // Reads, parses and plays one file.

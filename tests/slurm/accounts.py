@@ -1,4 +1,4 @@
-"""A bed with accounting: slurmdbd and a MariaDB of its own, nodes that count GPU memory, two accounts."""
+"""A test bed with accounting: slurmdbd with its own MariaDB, nodes that count GPU memory, and two accounts."""
 
 import os
 import shutil
@@ -6,9 +6,9 @@ import subprocess
 
 import bed as slurm
 
-# Debian 13 uses other names than Debian 12.
+# Debian 13 uses different names from Debian 12.
 SQL = "/usr/share/mariadb/mariadb" if os.path.isdir("/usr/share/mariadb") else "/usr/share/mysql/mysql"
-CARMA_GIB = 158  # of a node: memory of its GPUs for tasks
+CARMA_GIB = 158  # GPU memory for tasks, per node
 # Clients of slurmdbd reach munge at AccountingStoragePass; AuthInfo is only for Slurm's own daemons.
 ACCOUNTING = """\
 AccountingStorageType=accounting_storage/slurmdbd
@@ -52,7 +52,7 @@ class AccountsBed(slurm.Bed):
 
     def __init__(self, programs, nodes=4, accounts=None):
         self.accounts = accounts or {}
-        self._ports = slurm.free_ports(nodes + 3) + nodes + 1  # after those of Slurm's daemons
+        self._ports = slurm.free_ports(nodes + 3) + nodes + 1  # after the ports of Slurm's daemons
         self._password = os.urandom(12).hex()
         super().__init__(programs, nodes)
 

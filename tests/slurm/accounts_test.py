@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Slurm's accounting around leases, with slurmdbd and MariaDB on this machine: accounts_test.py BIN_DIR.
+"""Tests Slurm's accounting of requested GPU memory, with slurmdbd and MariaDB on this machine: accounts_test.py BIN_DIR.
 Exit status 77: there is no slurmdbd or mariadbd (Debian's packages slurmdbd, mariadb-server), or something that slurm_test.py needs."""
 
 import os

@@ -1,4 +1,4 @@
-"""A cluster of Slurm on this machine: munged, slurmctld and some slurmd, each node with a simulated GPU server of its own."""
+"""A Slurm cluster on this machine: munged, slurmctld and several slurmd, each node with its own simulated GPU server."""
 
 import json
 import os
@@ -15,7 +15,7 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from enterable import enterable  # noqa: E402 pylint: disable=wrong-import-position
 
 LIMIT_S = 60
-GPUS = 4  # of a node
+GPUS = 4  # per node
 # Slurm rereads its sockets at every address. The ports of one cluster are consecutive.
 PORTS = range(21000, 29000)
 
@@ -89,7 +89,7 @@ def free_ports(count):
 
 
 def until(condition, what, limit_s=LIMIT_S):
-    """Repeats a question until it has a value, and returns the value."""
+    """Calls a function until it returns a value, and returns that value."""
     end = time.monotonic() + limit_s
     while True:
         value = condition()
@@ -101,7 +101,7 @@ def until(condition, what, limit_s=LIMIT_S):
 
 
 class Bed:
-    """Ready once constructed; close() leaves no process and no file."""
+    """Ready once constructed; close() leaves no process and no file behind."""
 
     TIME_SCALE = 400  # simulated seconds per real second
 
@@ -179,7 +179,7 @@ class Bed:
         return self._processes
 
     def restart_slurmd(self, node):
-        """Starts the node's slurmd again after its end."""
+        """Restarts the node's slurmd after it has exited."""
         self._run(node, "slurmd", "-D", "-N", node)
 
     def start_daemons(self):
@@ -209,7 +209,7 @@ class Bed:
         return [f"n{number}" for number in range(self.nodes)]
 
     def ask(self, *words):
-        """The output of a command of Slurm; empty while it fails."""
+        """The output of a Slurm command; empty while it fails."""
         ran = subprocess.run(words, env=self.environment, capture_output=True, text=True, timeout=LIMIT_S, check=False)
         return ran.stdout if ran.returncode == 0 else ""
 
@@ -222,7 +222,7 @@ class Bed:
         return folder
 
     def sbatch(self, user, script, *options):
-        """Submits the lines, or the text of a whole script, as that user; the job's number."""
+        """Submits the lines, or the text of a whole script, as that user, and returns the job's number."""
         if not script.startswith("#!"):
             script = "#!/bin/bash\n" + script
         first, rest = script.split("\n", 1)

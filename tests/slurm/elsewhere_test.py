@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Jobs that wait on a full node of a real Slurm while another is idle: elsewhere_test.py BIN_DIR.
+"""Tests jobs that wait on a full node of a real Slurm while another node is idle: elsewhere_test.py BIN_DIR.
 Exit status 77: there is no slurmctld, slurmd or munged, the plug-in was not built, or we are not root."""
 
 import os

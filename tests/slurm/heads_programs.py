@@ -31,7 +31,7 @@ def visible():
 
 
 class Training:
-    """Records its environment in the folder `seen` beside this file, and handles signals according to --save-on and --requeue-on."""
+    """Records its environment in the folder `seen` next to this file, and handles signals according to --save-on and --requeue-on."""
 
     def __init__(self, words):
         self.words, self.saved = words, False

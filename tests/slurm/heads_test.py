@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Scripts written for Slurm (heads.txt) under a real Slurm and under CARMA, side by side: heads_test.py BIN_DIR [NAME …].
-Each process sees the same, or carma submit reports the difference. Exit status 77: as slurm_test.py."""
+"""Runs scripts written for Slurm (heads.txt) under a real Slurm and under CARMA, side by side: heads_test.py BIN_DIR [NAME …].
+Each process must see the same, or carma submit must report the difference. Exit status 77: as for slurm_test.py."""
 
 import collections
 import json
@@ -55,7 +55,7 @@ def heads():
 
 
 class HeadsBed(slurm.Bed):
-    """Nodes of eight GPUs, and one carmad with as many."""
+    """Nodes with eight GPUs, and one carmad with as many."""
 
     def _configuration(self, text):
         for old, new in (("Gres=gpu", "Feature=a100 Gres=gpu"), ("PartitionName=main", "PartitionName=gpu"), (" DefMemPerCPU=100", "")):
@@ -231,7 +231,7 @@ class Seen:
 
 
 class Heads:
-    """Runs all scripts at once."""
+    """Runs all scripts at the same time."""
 
     def __init__(self, programs, names):
         self.shown = [(number, head) for number, head in enumerate(heads()) if not names or head.name in names]
@@ -277,7 +277,7 @@ class Heads:
         complaints += [f"{what} does not differ" for what in sorted(head.differs - set(found))]
         complaints += [f"carma submit does not say '{text}'" for text in head.says if text not in printed]
         complaints += ["a process got a signal twice"] if seen["carma"].twice else []  # Slurm may do so at a time limit
-        complaints += ["what differs is not said"] if found and not head.says else []
+        complaints += ["the difference is not reported"] if found and not head.says else []
         if complaints:
             self.wrong += 1
             print(f"----- {head.name}\n" + "\n".join(complaints) + f"\ncarma submit printed: {printed}")

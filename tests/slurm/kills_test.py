@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Short jobs with leases in a real Slurm while carmad, slurmd and slurmstepd are killed: kills_test.py BIN_DIR [JOBS [SEED]].
+"""Runs short jobs with leases in a real Slurm while carmad, slurmd and slurmstepd are killed: kills_test.py BIN_DIR [JOBS [SEED]].
 Exit status 77: there is no slurmctld, slurmd or munged, the plug-in was not built, or we are not root."""
 
 import os
@@ -29,7 +29,7 @@ class Kills(unittest.TestCase):
         self.next_try, self.running = 0, set()
 
     def kill_carmad(self, node):
-        """Kills a carmad and restarts it at once."""
+        """Kills a carmad and restarts it immediately."""
         self.bed.daemons[node].kill()
         self.bed.daemons[node].wait(slurm.LIMIT_S)
         self.bed.daemons[node] = self.bed.start_daemon(node)
@@ -84,7 +84,7 @@ class Kills(unittest.TestCase):
         return self.bed.ask("squeue", "-h", "-a", "-r", "--states=all", "-o", "%T").split()
 
     def all_are_over(self):
-        """Slurm misses jobs whose slurmd and slurmstepd were both killed when their node reports what it runs; it starts them again."""
+        """When a node reports what it runs, Slurm notices which jobs lost both slurmd and slurmstepd, and starts them again."""
         states = self.states()
         if states and all(state in OVER for state in states):
             return True
@@ -116,7 +116,7 @@ class Kills(unittest.TestCase):
         self.assertEqual(len(set(starts)), len(starts), "a lease was used twice")
         tasks = {(node, str(task["id"])): task for node in self.bed.node_names()
                  for task in self.bed.carma(node, "list", "--state", "all", "--limit", "100000")["tasks"]}
-        self.assertFalse([start for start in starts if start not in tasks], "a start of which no carmad knows")
+        self.assertFalse([start for start in starts if start not in tasks], "a start that no carmad knows of")
         # An attempt that never ran: carmad was killed before it reported the grant.
         for node, task in [start for start in starts if tasks[start]["attempt"] != 1]:
             events = self.bed.carma(node, "history", task)["events"]

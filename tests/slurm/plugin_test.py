@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""CARMA's plug-in in a real Slurm of four nodes on this machine: plugin_test.py BIN_DIR.
+"""Tests CARMA's plug-in in a real Slurm with four nodes on this machine: plugin_test.py BIN_DIR.
 Exit status 77: there is no slurmctld, slurmd or munged, the plug-in was not built, or we are not root."""
 
 import os
@@ -18,7 +18,7 @@ USER, OTHER = "nobody", "games"  # neither is an administrator
 
 
 class Plugin(unittest.TestCase):
-    """Jobs of ordinary users with --carma-mem and its like."""
+    """Jobs of ordinary users with --carma-mem and similar options."""
 
     bed = None
 
@@ -245,7 +245,7 @@ class Plugin(unittest.TestCase):
         self.assertEqual(self.bed.post("n0", f"/v1/leases/{number}/end", {}, USER)[0], 403)
         self.assertEqual(self.bed.post("n0", f"/v1/leases/{number}/adopt", {"pid": os.getpid()}, OTHER)[0], 403, "a process of root's")
         outside = self.bed.post("n0", f"/v1/leases/{number}/adopt", {}, OTHER)
-        self.assertEqual(outside[0], 403, "a process of its owner's outside of the job")
+        self.assertEqual(outside[0], 403, "a process of its owner outside the job")
         self.assertIn("does not belong to the job step", outside[1]["error"]["message"])
         self.bed.ask("scancel", str(job))
         slurm.until(lambda: self.task_of("n0", job)["state"] != "running", "it has ended")

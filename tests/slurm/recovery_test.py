@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Jobs that ran out of GPU memory go back into a real Slurm's queue: recovery_test.py BIN_DIR.
+"""Tests that jobs that ran out of GPU memory go back into a real Slurm's queue: recovery_test.py BIN_DIR.
 Exit status 77: there is no slurmctld, slurmd or munged, the plug-in was not built, or we are not root."""
 
 import os
@@ -26,7 +26,7 @@ if [ -e FOLDER/jobs/after-$1 ]; then rm FOLDER/jobs/after-$1; kill -9 $PPID; fi
 """
 
 
-# A job that is ended by a neighbour's fault, then runs out of memory, then succeeds.
+# A job that first fails because of a neighbour's fault, then runs out of memory, then succeeds.
 VICTIM = """\
 export CARMA_SIMGPU_STATE=$CARMA_SIMULATION_STATE
 case ${SLURM_RESTART_COUNT:-0} in
@@ -62,7 +62,7 @@ class RecoveryBed(spank_bed.SpankBed):
 
 
 class Recovery(unittest.TestCase):
-    """Batch jobs after they ran out of GPU memory."""
+    """Batch jobs that have run out of GPU memory."""
 
     bed = None
 
@@ -83,7 +83,7 @@ class Recovery(unittest.TestCase):
         os.write(opener, b"ended\n")
 
     def submit(self, runs, *options, node="n0"):
-        """A job that runs out of memory this often."""
+        """A job that runs out of memory this many times."""
         return self.bed.sbatch(USER, TRAIN.replace("RUNS", str(runs)), "--carma-mem=4G", "--gres=carma:4", f"--nodelist={node}", *options)
 
     def told(self, node, job):

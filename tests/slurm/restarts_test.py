@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Jobs with leases in a real Slurm with prolog and epilog while carmad restarts: restarts_test.py BIN_DIR [JOBS [RESTARTS]].
+"""Runs jobs with leases in a real Slurm with prolog and epilog while carmad restarts: restarts_test.py BIN_DIR [JOBS [RESTARTS]].
 Exit status 77: there is no slurmctld, slurmd or munged, the plug-in was not built, or we are not root."""
 
 import os

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The setup of CARMA by an administrator in a real Slurm of three nodes: job_submit.lua, prolog, epilog, `carma slurm`: site_test.py BIN_DIR.
-Exit status 77: as plugin_test.py, or there is no job_submit_lua.so."""
+"""Tests the setup of CARMA in a real Slurm with three nodes: job_submit.lua, prolog, epilog, `carma slurm`: site_test.py BIN_DIR.
+Exit status 77: as for plugin_test.py, or there is no job_submit_lua.so."""
 
 import glob
 import os
@@ -99,7 +99,7 @@ class Site(unittest.TestCase):
     def test_a_node_without_carmad_drains_and_its_job_runs_elsewhere(self):
         self.kill("n0")
         plain = self.bed.sbatch(USER, "true\n", "--nodelist=n0")
-        self.assertEqual(self.bed.ended(plain), ("COMPLETED", 0), "other jobs are none of the guard's business")
+        self.assertEqual(self.bed.ended(plain), ("COMPLETED", 0), "the guard ignores other jobs")
         job = self.bed.sbatch(USER, "echo on $SLURMD_NODENAME with $CUDA_VISIBLE_DEVICES\n", "--carma-mem=4G", "--exclude=n2")
         slurm.until(lambda: "drain" in self.bed.ask("sinfo", "-h", "-n", "n0", "-o", "%T"), "the node is drained, after a minute", 120)
         self.assertEqual(self.bed.ended(job, 120), ("COMPLETED", 0), self.bed.output(job))
@@ -154,13 +154,13 @@ class Site(unittest.TestCase):
         self.assertEqual(self.bed.ended(self.waits, 120), ("FAILED", 1), self.bed.output(self.waits))
         self.assertIn("none became free within 1 min", self.bed.output(self.waits))
         self.assertFalse(os.path.exists(os.path.join(self.bed.home(USER), "waited")))
-        self.assertFalse(self.bed.tasks("n2", "queued"), "its place in line is given up")
+        self.assertFalse(self.bed.tasks("n2", "queued"), "its place in the queue is given up")
 
 
 if __name__ == "__main__":
     WHY_NOT = spank_bed.missing(sys.argv[1])
     if not WHY_NOT and not glob.glob("/usr/lib/*/slurm-wlm/job_submit_lua.so"):
-        WHY_NOT = "needs job_submit_lua.so, which this Slurm does not bring"
+        WHY_NOT = "needs job_submit_lua.so, which this Slurm does not include"
     if WHY_NOT:
         print(f"skipped: {WHY_NOT}")
         sys.exit(77)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""CARMA inside a real Slurm of four nodes on this machine: slurm_test.py BIN_DIR.
+"""Tests CARMA inside a real Slurm with four nodes on this machine: slurm_test.py BIN_DIR.
 Exit status 77: there is no slurmctld, slurmd or munged (Debian's packages slurmctld, slurmd, slurm-client, munge), or we are not root."""
 
 import os

@@ -1,4 +1,4 @@
-"""A bed whose Slurm loads CARMA's plug-in: nodes have a count of GPU memory and root's carmad, but no GPUs known to Slurm."""
+"""A test bed whose Slurm loads CARMA's plug-in: nodes count GPU memory and run root's carmad, but Slurm knows of no GPUs."""
 
 import http.client
 import json
@@ -10,7 +10,7 @@ import subprocess
 
 import bed
 
-CARMA_GIB = 156  # of a node: 4 x 39 usable GiB
+CARMA_GIB = 156  # per node: 4 x 39 usable GiB
 
 
 def missing(programs):
@@ -83,7 +83,7 @@ class SpankBed(bed.Bed):
                        timeout=bed.LIMIT_S)
 
     def run_as(self, user, *words, check=False, **more):
-        """Runs a command of Slurm as that user and returns the finished process."""
+        """Runs a Slurm command as that user and returns the finished process."""
         entry = pwd.getpwnam(user)
         environment = {**self.environment, "HOME": self.home(user), "USER": user}
         return subprocess.run(words, env=environment, cwd=self.home(user), user=entry.pw_uid, group=entry.pw_gid, extra_groups=[],

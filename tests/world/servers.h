@@ -18,7 +18,7 @@ namespace carma::world {
 
 using Key = std::pair<core::TaskId, int>;  // task and attempt
 
-// MPS servers that start, refuse or stay silent, as the steps demand.
+// MPS servers that start, refuse to start or do not respond, as the steps demand.
 class Servers : public daemon::MpsServers {
  public:
   explicit Servers(std::function<void(const std::string&)> note) : note_(std::move(note)) {}

@@ -111,7 +111,7 @@ class World : public daemon::Engine::Host, public task::Launcher {
     if (violation_.empty()) violation_ = what;
   }
 
-  // ---- the daemon's lives ----
+  // ---- the daemon's starts and exits ----
 
   void Begin() {
     base::Result<std::unique_ptr<store::Store>> store = store::Store::Open(state_dir_);
@@ -508,7 +508,7 @@ class World : public daemon::Engine::Host, public task::Launcher {
     const bool held = record != nullptr && core::HoldsGpus(record->state) &&
                       record->attempt->number == key.second;
     if (process.state == Process::State::kRuns && !held)
-      Note(fmt::format("task {} is running but holds nothing in the books", key.first));
+      Note(fmt::format("task {} is running but holds no GPU in the core's records", key.first));
     const bool judged = after_reading_.empty() && tried_.empty() && !servers_->Terminating();
     if (process.state == Process::State::kEnded && held && judged)
       Note(fmt::format("task {} has ended but keeps its claim", key.first));
@@ -532,7 +532,7 @@ class World : public daemon::Engine::Host, public task::Launcher {
     if (plant_ == Plant::kFalseReason && core::Number(id) % 4 == 0)
       why.code = core::ReasonCode::kHeld;
     if (why.code == core::ReasonCode::kNone)
-      Note(fmt::format("task {} waits without a reason", id));
+      Note(fmt::format("task {} is waiting without a reason", id));
     if ((why.code == core::ReasonCode::kHeld) != record.held)
       Note(
           fmt::format("task {} waits ({}), held: {}", id, core::ReasonName(why.code), record.held));

@@ -49,7 +49,7 @@ std::vector<Step> Shrunk(std::vector<Step> steps, Plant plant = Plant::kNone);
 
 // Formats the steps as a file, one line per step: "at 12 submit 4711 815".
 std::string ToText(const std::vector<Step>& steps);
-// Errors: kInvalid.
+// Returns kInvalid if a line is not a valid step.
 base::Result<std::vector<Step>> StepsFromText(std::string_view text);
 
 }  // namespace carma::world
