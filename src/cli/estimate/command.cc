@@ -32,10 +32,10 @@ struct EstimateFlags {
   // Options of task/describe/description.h. They apply to a summary, or override those of a script.
   std::string batch, optimizer, precision, gpus, memory;
   std::string gpu_type;
-  std::string estimators;  // comma-separated; empty for all
-  std::string weights;     // folder with gpumemnet weights; empty if shipped. With --hf-config:
-                           // how the model's weights are stored
-  double coverage = 0;     // 0 for the daemon's value
+  std::string estimators;      // comma-separated; empty for all
+  std::string weights;         // folder with gpumemnet weights; empty if shipped. With --hf-config:
+                               // how the model's weights are stored
+  double coverage = 0;         // 0 for the daemon's value
   std::vector<double> beside;  // SM activities of neighbours
   bool explain = false;
   bool run = false;  // run the command's script up to its first step

@@ -116,12 +116,11 @@ class PythonReader {
   // if the value is another kind of expression.
   std::optional<std::string> ValueAt(std::size_t at) const {
     const Token& token = tokens_[at];
-    if (token.kind == Kind::kText || token.kind == Kind::kNumber) {
-      const bool alone =
-          !Is(at + 1, '+') && !Is(at + 1, '*') && !Is(at + 1, '%') && !Is(at + 1, '/');
-      return alone ? std::optional(std::string(token.text)) : std::nullopt;
-    }
     if (Is(at, '[') || Is(at, '(')) return ListAt(at);
+    for (const char sign : std::string_view("+-*/%")) {
+      if (Is(at + 1, sign)) return std::nullopt;
+    }
+    if (token.kind == Kind::kText || token.kind == Kind::kNumber) return std::string(token.text);
     if (token.kind != Kind::kName) return std::nullopt;
     if (Is(at + 1, '(') || Is(at + 1, '[') || Is(at + 1, '.')) return std::nullopt;
     if (token.text == "True" || token.text == "False" || token.text == "None" ||

@@ -41,10 +41,7 @@ TEST(SlowdownOf, CountsTheTimeWithoutNeighboursAsAlone) {
       {"one neighbour for 100 s, in which 50 s of work are done", {{50, 500}}, 1, 2.0},
       {"the neighbour was started again after a pause", {{0, 60}, {110, 160}}, 1, 2.0},
       {"two neighbours, all the time", {{0, 150}, {0, 150}}, 2, 1.5},
-      {"two neighbours, one all the time and one for 100 s",
-       {{0, 150}, {0, 100}},
-       2,
-       1.6180},
+      {"two neighbours, one all the time and one for 100 s", {{0, 150}, {0, 100}}, 2, 1.6180},
       {"one neighbour, but only briefly", {{0, 20}}, 1, std::nullopt},
       {"no neighbours", {}, 1, std::nullopt},
   };
