@@ -12,7 +12,7 @@ using Needs = std::map<double, double>;  // amount -> MiB, non-decreasing
 
 constexpr double kFarthest = 4;  // predictions reach up to this factor beyond the measured amounts
 // Margins, as fractions of the prediction and of the growth beyond the measured amounts. The fewer
-// amounts were measured, the larger the margin is. In sweeps over batch sizes on one GPU, 95 % of
+// amounts were measured, the larger the margin. In sweeps over batch sizes on one GPU, 95 % of
 // the values are within these margins (docs/evidence/estimators.md).
 constexpr double kAllowance = 0.06;
 constexpr double kFewAllowance = 0.06;  // additional margin with two amounts

@@ -51,7 +51,7 @@ TEST(Recollect, PredictsTheNextRun) {
        2000,
        2060,
        7},
-      {"after five lower runs, the point has fallen but not the bound",
+      {"after five lower runs, the point has fallen but the bound has not",
        {Peaked(1000), Peaked(1000), Peaked(1000), Peaked(1000), Peaked(1000), Peaked(2000)},
        1000,
        2060,

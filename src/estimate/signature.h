@@ -36,7 +36,7 @@ core::KindId KindOf(const std::string& signature);
 // program (the command's words before the first option or value), with the same number of GPUs.
 std::string Kin(const task::TaskSpec& spec, std::uint32_t uid);
 
-// Amounts that users change so that a job fits on a GPU.
+// Amounts that users change so that a task fits on a GPU.
 struct Amounts {
   std::optional<std::int64_t> batch;   // samples per GPU and step
   std::optional<std::int64_t> length;  // tokens per sample

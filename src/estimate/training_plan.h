@@ -185,7 +185,7 @@ struct TrainingPlan {
   bool saves_whole_model = false;    // gathers all weights on one GPU to save them
   bool expandable_segments = false;  // PyTorch's allocator grows blocks in place
   std::int64_t tensor_parallel = 1;
-  bool sequence_parallel = false;    // splits tensors that --tp leaves whole along the tokens
+  bool sequence_parallel = false;    // tensors that --tp leaves whole are split by token
   std::int64_t expert_parallel = 1;  // GPUs of a data-parallel group that share the experts
   std::int64_t pipeline = 1;         // stages
   std::int64_t in_flight = 0;  // micro-batches kept by the first stage; 0: as the schedule implies

@@ -110,7 +110,7 @@ TEST(Health, ConditionsLastUntilTheyAreNoLongerReported) {
 
 TEST(Health, CountsOnlyNewMemoryErrors) {
   Health health({});
-  EXPECT_THAT(health.Take(Tells({.ecc_uncorrected = 5})), IsEmpty()) << "it predates the start";
+  EXPECT_THAT(health.Take(Tells({.ecc_uncorrected = 5})), IsEmpty()) << "they predate the start";
   EXPECT_EQ(health.Take(Tells({.ecc_uncorrected = 7})), "new uncorrectable memory errors: 2");
   health.Acknowledge();
   EXPECT_THAT(health.Take(Tells({.ecc_uncorrected = 7})), IsEmpty());

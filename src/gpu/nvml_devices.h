@@ -49,8 +49,8 @@ struct NvmlDevice {
 ReadResult<std::vector<NvmlDevice>> ListNvmlDevices(NvmlCalls& calls,
                                                     const NvmlListing& listing = {});
 
-// Gets new handles after a driver reload, which invalidates all earlier handles. Returns the
-// same errors as ListNvmlDevices().
+// Gets new handles after a driver reload, which invalidates all earlier handles. Fails if NVML
+// cannot look up UUIDs, the driver is gone, or every lookup fails (with the first reason).
 Result<Unit> FindNvmlDevicesAgain(NvmlCalls& calls, std::span<NvmlDevice* const> devices);
 
 struct MemoryUse {
@@ -58,8 +58,8 @@ struct MemoryUse {
   std::int64_t reserved_mib = 0;
   std::int64_t used_mib = 0;
 };
-// gpu: as ReadError::gpu. Returns an error from NvmlCalls::FailureOf(), or kCorrupt if the driver
-// does not report the amount of memory.
+// gpu: as ReadError::gpu. Fails with an error from NvmlCalls::FailureOf(), or with kCorrupt if the
+// driver does not report the amount of memory.
 ReadResult<MemoryUse> AskMemory(NvmlCalls& calls, nvml::Device handle, const std::string& gpu);
 
 // The name of an instance's profile: "3g.20gb", or "1c.3g.20gb" for a part of that instance. It

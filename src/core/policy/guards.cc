@@ -186,8 +186,8 @@ bool CheckTaskCount(const Question& q) {
 }
 
 // Whether the predicted gain determines if the task may join. If so, the GPU need not settle first.
-// The task's memory must be promised and its activity known, because the GPU's samples are better
-// evidence than a gain computed from an assumed activity.
+// The task's memory must be promised and its activity known: if the activity is only assumed, the
+// GPU's samples are better evidence than the predicted gain.
 bool IsJudgedByGain(const Question& q) {
   return q.config.min_gain && q.need.memory_mib && q.need.activity_known;
 }

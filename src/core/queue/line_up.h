@@ -42,8 +42,8 @@ class LineUp {
     virtual const TaskRecord* Find(TaskId task) const = 0;
     // The rate at which FairShare would charge the task once it has started.
     virtual double WouldTake(const TaskRecord& task) const = 0;
-    // The rules that can keep any task in this task's line from starting. The span must stay
-    // valid during the pass. IsLimited returns whether one of these rules applies now.
+    // The limits on starting that apply to this task's whole line. The span must stay valid during
+    // the pass. IsLimited returns whether one of these limits keeps the task from starting now.
     virtual std::span<const Limits::BoundBy> BoundsOn(const TaskRecord& task) const = 0;
     virtual bool IsLimited(const TaskRecord& task,
                            std::span<const Limits::BoundBy> bounds) const = 0;

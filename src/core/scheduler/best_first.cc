@@ -301,7 +301,7 @@ void NoteStartOf(const State& state, const Group& started, const std::vector<Pla
   }
 }
 
-// Checks again the GPUs that were just taken, because a task might gain more next to the new
+// Rechecks the GPUs that were just taken, because a task might gain more next to the new
 // neighbours. Returns whether some task that could not start there before might start there now.
 bool AskAgainOn(const State& state, const std::set<std::size_t>& taken,
                 const std::vector<GpuView>& views, LineLook& look, const LineUp& line) {

@@ -252,8 +252,8 @@ void MakeRoom(State& state) {
   PlanPreemptions(state);
 }
 
-// A freed GPU is kept until all tasks that make room for the same waiting task have left. Its
-// deadline is no longer extended once a different task is first in the queue.
+// A freed GPU is kept until all tasks that make room for the same waiting task have left. This time
+// is no longer extended once a different task is first in the queue.
 void KeepPlaces(State& state) {
   std::optional<std::vector<TaskId>> line;
   for (GpuState& gpu : state.gpus.all) {

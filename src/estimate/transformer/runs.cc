@@ -130,7 +130,7 @@ Result<Unit> SetMethod(const base::CsvRow& row, Library library, TrainingPlan& p
   } else if (method == "qlora") {
     plan.quantisation = Quantisation::kNf4;
   }
-  // PEFT recipes also quantise the scales. The rows of LitGPT runs state whether they do.
+  // PEFT recipes also quantise the scales. For LitGPT, the row states whether the run does.
   if (plan.quantisation == Quantisation::kNf4 && library == Library::kHuggingFace)
     plan.quantisation = Quantisation::kNf4Double;
   if (plan.method == Method::kFull) return Unit{};
