@@ -90,7 +90,7 @@ class Server {
     scheduler_.Handle(now_, GpusDiscovered{infos});
     for (int i = 0; i < gpus; ++i) scheduler_.Handle(now_, Sample(i));
     for (int i = 0; i < 4 * gpus; ++i) Submit(9'000);
-    // Some policies start fewer than four tasks on each GPU; the others are already in the queue.
+    // Some policies start fewer than four tasks on each GPU; the rest are already in the queue.
     SubmitBatch(queued - (4 * gpus - std::ssize(running_)));
   }
 

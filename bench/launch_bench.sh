@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Measures the time from the submission until the process runs, next to a neighbour on the same simulated GPU: with streams, and
+# Measures the time from the submission until the process runs, with a neighbour on the same simulated GPU: with streams, and
 # with MPS, under which a user's first task on a GPU waits for a control daemon and a server (here the simulated one).
 # usage: launch_bench.sh BIN_DIR WORK_DIR
 set -euo pipefail

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs every fuzz target on its corpus for a few seconds. New inputs go to out/fuzz; the run stops at the first finding.
+# Runs every fuzz target on its corpus for SECONDS (default: 60). New inputs go to out/fuzz; the run stops at the first finding.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 bin=${1:?usage: fuzz/run.sh BIN_DIR [SECONDS]}

@@ -180,7 +180,7 @@ TEST_F(Estimates, AFineTuningScriptHasAnEstimateWithoutOptions) {
   site.Restart(SIGKILL);
   ASSERT_TRUE(site.Carma({"release", std::to_string(held)}).Ok());
   const api::TaskView adapters = site.Await(held);
-  EXPECT_EQ(adapters.estimate_method, "transformer") << "the settings read are stored";
+  EXPECT_EQ(adapters.estimate_method, "transformer") << "the settings found are stored";
   EXPECT_LT(*adapters.predicted_mib, *found.predicted_mib) << "and options take precedence";
   const api::TaskView bare = site.Await(site.Submit({"--no-reading", script}));
   EXPECT_EQ(bare.estimate_method, "");

@@ -60,7 +60,7 @@ class Sweep:
         self._order = DRY_ORDER if chosen.dry else ORDER
         self._larger = DRY_LARGER if chosen.dry else LARGER
         self._scratch = os.path.join(chosen.output, "work")
-        os.makedirs(self._scratch)  # fails if another sweep is running
+        os.makedirs(self._scratch)  # fails if another sweep uses this folder
         self.log = Log(chosen.output)
         self._end = self.log.began + chosen.seconds
         self._gpu: Optional[SweptGpu] = None

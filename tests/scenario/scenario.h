@@ -94,8 +94,8 @@ struct Scenario {
 // Returns kInvalid ("file:line: what, expected") if the text is not a valid scenario.
 base::Result<Scenario> ParseScenario(std::string_view text, std::string file);
 
-// Plays the scenario. It is an error if no line expects a start, stop or reject, or if the core's
-// records contradict each other after a line. Returns kConflict ("file:line: expected …, got …")
+// Plays the scenario. A start, stop, warning or reject that no line expects is a mismatch, as are
+// records of the core that contradict each other after a line. Returns kConflict ("file:line: …")
 // for a mismatch, kInvalid for an impossible value, or the shell's error.
 base::Result<base::Unit> RunScenario(const Scenario& scenario, ScenarioShell& shell);
 

@@ -508,7 +508,7 @@ class World : public daemon::Engine::Host, public task::Launcher {
     const bool held = record != nullptr && core::HoldsGpus(record->state) &&
                       record->attempt->number == key.second;
     if (process.state == Process::State::kRuns && !held)
-      Note(fmt::format("task {} is running but holds no GPU in the core's records", key.first));
+      Note(fmt::format("task {} is running but holds nothing in the core's records", key.first));
     const bool judged = after_reading_.empty() && tried_.empty() && !servers_->Terminating();
     if (process.state == Process::State::kEnded && held && judged)
       Note(fmt::format("task {} has ended but keeps its claim", key.first));
