@@ -81,8 +81,8 @@ using Handler = std::function<void(Request, Responder)>;
 class Server {
  public:
   // mode: file mode of the socket; group: the group of the socket, if not our own. A stale socket
-  // file of our own is replaced. Returns kConflict if another process listens on the socket,
-  // kDenied if the path belongs to another user, or kIo.
+  // file of our own is replaced. Returns kConflict if another process listens on the socket or the
+  // path is not a socket, kDenied if it belongs to another user, kInvalid if too long, or kIo.
   static Result<std::unique_ptr<Server>> ListenUnix(boost::asio::io_context& loop,
                                                     const std::string& path, unsigned mode,
                                                     Handler handler,

@@ -13,8 +13,8 @@ namespace carma::store {
 // a daemon can write to it at the same time. May take seconds. Returns the size of the copy in
 // bytes. replace: whether to overwrite an existing file, which otherwise causes kConflict. Also
 // returns kNotFound if there is no database, kDenied if it belongs to another user, kInvalid if the
-// target is one of its own files, kCorrupt as Inspect() does, kUnavailable if another process has
-// locked it, or kIo.
+// target is one of its own files, kCorrupt or kConflict as Inspect() does, kUnavailable if another
+// process has locked it, or kIo.
 Result<std::int64_t> BackUp(const std::string& state_dir, const std::string& target, bool replace);
 
 }  // namespace carma::store

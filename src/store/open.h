@@ -28,7 +28,7 @@ inline constexpr int kBusyTimeoutMs = 5'000;
 
 // Checks the file without changing it or its log, and without creating other files. Returns
 // kCorrupt if the file is not SQLite or not CARMA's, has damaged pages, or is missing although its
-// log exists; kConflict for a newer schema or a link; and kNotFound if a new file may be created.
+// log exists; kConflict for a newer schema or a link; and kNotFound if there is no file.
 Result<Unit> Inspect(const std::string& path);
 
 // Opens the file for reading and writing after Inspect() has found it to be sound or missing.

@@ -110,7 +110,7 @@ Result<std::optional<TaskOwner>> Store::OwnerOf(core::TaskId id) {
 }
 
 Result<std::vector<StoredTask>> Store::List(const TaskFilter& filter, bool* cut) {
-  constexpr std::size_t kMostStatements = 200;  // one per combination of filters
+  constexpr std::size_t kMostStatements = 200;  // each combination of filters needs one
   if (impl_->statements.size() >= kMostStatements) impl_->statements.clear();
   const Query ids = CandidateIds(filter);
   const std::string sql =

@@ -192,7 +192,7 @@ struct TaskFilter {
   bool newest_first = true;         // by id
   std::size_t limit = 100;
   std::optional<core::TaskId>
-      before;  // next page: only ids below (newest first) or above (oldest first)
+      before;  // next page: only ids below (newest first) or above (oldest first) this one
   std::optional<std::string> account;
   std::optional<std::string> qos;  // core::kUsualQos also finds tasks without a class
 };

@@ -12,8 +12,8 @@
 namespace carma::daemon {
 namespace {
 
-// How soon after its start a program notices a broken driver. Most of this time is spent importing
-// frameworks.
+// A program notices a broken driver within this time after its start. Most of the time is spent
+// importing frameworks.
 constexpr base::Duration kBeginning{180'000};
 
 base::Time LaunchOf(const core::TaskRecord& record) {

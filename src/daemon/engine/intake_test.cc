@@ -215,7 +215,7 @@ TEST_F(IntakeTest, KeepsNothingForEstimatesOfTasksWithoutGpus) {
   Submit({spec});
   ASSERT_TRUE(Accept());
   EXPECT_FALSE(intake_.JobForEstimate(core::TaskId{1})->spec.environment.empty())
-      << "it is read from the store, which has the edited number of GPUs";
+      << "it is read from the store, which would contain an edit of its GPUs";
 }
 
 // Runs shares and returns the numbers of the tasks that reach the core.

@@ -33,9 +33,9 @@ class MpsPartitions {
   using Deadline = task::MpsControl::Deadline;
 
   // Makes the attempt a client of the server and starts the server if necessary. share: the
-  // requested fraction of the SMs, or 0. A server started for a share uses partitions if the GPU
-  // supports them. Returns the errors of task::MpsControl::Ready(), and kConflict with a sentence
-  // if no partition is left, or if every client needs a partition and the attempt requests none.
+  // requested fraction of the SMs, or 0 for none. A server started for a share uses partitions if
+  // the GPU supports them. Returns the errors of task::MpsControl::Ready(), and kConflict with a
+  // sentence if no partition is left, or if every client needs one and the attempt requests none.
   Result<MpsLook> Join(const task::MpsControl& control, const Key& who, double share,
                        Deadline deadline);
   // Registers the partition of an attempt from an earlier run of the daemon.

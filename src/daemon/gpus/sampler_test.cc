@@ -217,7 +217,7 @@ TEST_F(SamplerTest, DoesNotReadGpusThatAreLeftAlone) {
   const Sampler& sampler = Open();
   Until([&] { return rounds_.size() >= 3; });
   EXPECT_FALSE(rounds_.back().at(0));
-  EXPECT_EQ(sampler.driver_trouble(), "") << "a driver that was not queried is not reported";
+  EXPECT_EQ(sampler.driver_trouble(), "") << "an unqueried driver does not count as silent";
   EXPECT_EQ(driver_->left_alone(), alone_);
   alone_.clear();
   Until([&] { return rounds_.back().at(0).has_value(); });

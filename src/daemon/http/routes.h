@@ -66,7 +66,7 @@ using AnswerLater = std::function<Result<Unit>(
 class Routes {
  public:
   // Calls back on the loop, immediately or later. Never blocks. `call` gets kUnavailable if the
-  // name cannot be found.
+  // user database has not responded.
   using AskName =
       std::function<void(std::uint32_t uid, std::function<void(Result<base::KnownUser>)> call)>;
   struct Options {

@@ -48,8 +48,8 @@ class Tokens {
   // now_ms: returns real time even on a simulated server, because browsers use real time.
   Tokens(std::string state_dir, std::function<std::int64_t()> now_ms);
 
-  // Reads the file. Returns kCorrupt or kIo on failure. After an error, no tokens are valid and
-  // none can be created.
+  // Reads the file. Returns kCorrupt if it cannot be read or parsed. After an error, no tokens are
+  // valid and none can be created.
   Result<Unit> Load();
 
   struct Made {

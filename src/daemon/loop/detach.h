@@ -21,7 +21,7 @@ struct Detached {
 // redirected to /dev/null. The process exits with the result of `run`. Its standard error stays
 // open for messages until the process serves, that is, until `run` calls its argument. Waits until
 // the process serves or has exited, and kills it after `limit`. Must be called before any thread is
-// started. Returns kIo if no process or pipe can be created, kUnavailable after `limit`.
+// started. Returns kIo if no process or pipe can be created, or kUnavailable after `limit`.
 Result<Detached> RunDetached(const std::function<int(std::function<void()> serves)>& run,
                              std::chrono::milliseconds limit);
 

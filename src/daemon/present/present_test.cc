@@ -94,7 +94,7 @@ TEST(MemoryLimitsBy, NamesTheMethodThatLimitsMemory) {
   config::Settings settings;
   settings.mps_servers = task::MpsScope::kUser;
   settings.collocation = core::SharingMethod::kMps;
-  EXPECT_EQ(MemoryLimitsBy(settings, nullptr), "nobody") << "MPS has one limit for all GPUs";
+  EXPECT_EQ(MemoryLimitsBy(settings, nullptr), "nobody") << "a server has one limit for all GPUs";
   Monitor one({{"GPU-a", "A100", "", 41'000, 1'000, true}}, MonitorOptions{});
   EXPECT_EQ(MemoryLimitsBy(settings, &one), "mps");
   settings.mps_servers = task::MpsScope::kGpu;

@@ -66,7 +66,7 @@ class AttachSocket {
     AttachMessage message;
     base::UniqueFd descriptor;  // sent with the message; may be empty
   };
-  // Returns the next message, or empty if none has arrived. Returns kNotFound if the peer is gone
+  // Returns the next message, or nothing if none has arrived. Returns kNotFound if the peer is gone
   // and kInvalid if the data is not a message.
   Result<std::optional<Received>> Receive();
 
@@ -82,8 +82,8 @@ class AttachListener {
   // The name for TaskSpec::attach.
   const std::string& name() const { return name_; }
   int fd() const { return fd_.get(); }
-  // Accepts the next shim's connection. Returns empty if none is waiting. Only peers that run as
-  // our user or as root are accepted.
+  // Accepts the next shim's connection, or returns nothing if none is waiting. Only peers that run
+  // as our user or as root are accepted.
   std::optional<AttachSocket> Accept();
 
  private:

@@ -103,7 +103,7 @@ class Description {
   const std::vector<PlanFile>& plan_files() const { return draft_.plan_files; }
   bool reads_training() const { return draft_.reads_training; }
 
-  // Returns one task, one per array index in ascending order, or kInvalid with a one-line message.
+  // Returns one task, or one per array index in ascending order, or a one-line kInvalid error.
   // Paths are absolute, defaults are filled in, --export is applied, and Validate() has passed.
   Result<std::vector<TaskSpec>> Finish(const SubmitterContext& context);
 

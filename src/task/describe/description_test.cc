@@ -16,7 +16,7 @@ SubmitterContext Eve() {
           .now = base::FromMs(1'772'373'600'000)};
 }
 
-// One option of a description. All descriptions here run the command `true`.
+// An option and its value. Describe() sets such options for the command `true`.
 struct Setting {
   const char* option;
   std::string value;
@@ -303,7 +303,7 @@ TEST(Description, ChoosesGpusByTypeSizeAndName) {
       << "a later value replaces the earlier one entirely";
   EXPECT_EQ(One({{"gpu-type", "a100"}, {"gpus", "4"}}).gpu_type, "a100");
   EXPECT_EQ(One({{"gpu-type", "a100"}, {"gpu-type", "any"}}).gpu_type, std::nullopt);
-  EXPECT_EQ(One({{"gpu", "2,3,2"}}).gpus, 2) << "one for each name";
+  EXPECT_EQ(One({{"gpu", "2,3,2"}}).gpus, 2) << "one for each distinct name";
   EXPECT_EQ(One({{"gpu", "2,3"}, {"gpus", "1"}}).gpus, 1) << "one of them";
   EXPECT_TRUE(One({{"linked", ""}, {"gpus", "2"}}).linked_gpus);
 }

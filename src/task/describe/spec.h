@@ -60,8 +60,8 @@ inline constexpr base::FieldRule kPath{
 inline constexpr base::FieldRule kUmask{
     .max_bytes = 4, .fits = IsUmask, .expected = "three octal digits such as 022"};
 
-// Extends the core's part of a task, whose uid and array users cannot set, with fields that the
-// core does not need.
+// Extends the core's part of a task with fields that the core does not need. Users cannot set the
+// fields uid and array.
 struct TaskSpec : core::TaskRequest {
   std::string name;
   std::vector<std::string> command;

@@ -372,7 +372,7 @@ class RealLeaseLauncher final : public LeaseLauncher {
   }
 
   // The lease could not be ended, because its process now belongs to another user or is stuck in
-  // the kernel. From now on, CARMA treats it as a foreign process.
+  // the kernel. From now on, CARMA treats the process as foreign.
   void LeaveBehind(core::TaskId id) {
     base::LogWarn("lease_left_behind",
                   {{"task", id}, {"pid", Find(id)->members.front().process.process.pid}});

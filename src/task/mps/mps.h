@@ -106,7 +106,7 @@ struct MpsPartitions {
   std::vector<MpsPartition> partitions;
 };
 // gpu: the GPU's UUID; the reply contains only a prefix of it. Returns kInvalid if a line is
-// malformed, and kUnavailable if the reply has no line for this GPU.
+// malformed, or kUnavailable if no line is for this GPU. The message quotes the line or the reply.
 Result<MpsPartitions> ParseMpsPartitions(std::string_view text, const std::string& gpu);
 // Extracts a new partition's id from the reply to `sm_partition add`. If it contains none, returns
 // kUnavailable and quotes the reply.

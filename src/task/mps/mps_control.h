@@ -58,7 +58,7 @@ class MpsControl {
   // Starts the daemon, queries it and stops it again, without starting a server. The folder must be
   // unused. Returns the same errors as Ready().
   Result<MpsAbilities> Try(Deadline deadline) const;
-  // The running server; empty if there is no server or no daemon. Returns kUnavailable on failure.
+  // The running server; empty if no server or no daemon runs. Fails if a reply is late or invalid.
   Result<std::optional<MpsServer>> Look(Deadline deadline) const;
   Result<std::vector<pid_t>> Clients(const MpsServer& server, Deadline deadline) const;
   // Terminates the client's GPU context cleanly. The process continues and gets error 810.
@@ -71,7 +71,7 @@ class MpsControl {
   // Makes a new partition with this share of the SMs. Returns kConflict if other partitions leave
   // too few SMs, and kUnavailable if the daemon refuses for a different reason or does not reply.
   Result<MpsPartition> AddPartition(double share, Deadline deadline) const;
-  // Returns kUnavailable if the command fails.
+  // Returns kUnavailable if the daemon does not reply. Does not check what it replies.
   Result<Unit> RemovePartition(const std::string& partition, Deadline deadline) const;
 
   // Stops the daemon and the server, kills their remaining processes at the deadline, and removes
@@ -94,7 +94,7 @@ class MpsControl {
   void End(const base::ProcessId& daemon, Deadline deadline) const;
   Result<std::optional<MpsServer>> LookForNamed(Deadline deadline) const;
   Result<std::string> StartServer(Deadline deadline) const;
-  // Sends one protocol 2 command and returns the reply, or kUnavailable on failure.
+  // Sends one protocol 2 command and returns the reply. Fails if there is none in time.
   Result<std::string> Ask(const std::string& command, Deadline deadline) const;
   Result<std::string> Run(const std::vector<std::string>& arguments, const std::string& input,
                           Deadline deadline) const;

@@ -129,7 +129,7 @@ TEST(ProgressReport, StallsAfterTenTimesItsLongestStep) {
   const ProgressReport report{.changed_ms = kStart, .longest_step_ms = 120'000};
   EXPECT_FALSE(IsStalled(report, kStart + 1'200'000));
   EXPECT_TRUE(IsStalled(report, kStart + 1'200'001));
-  EXPECT_FALSE(IsStalled({.changed_ms = kStart}, kStart + 600'000)) << "not yet ten minutes";
+  EXPECT_FALSE(IsStalled({.changed_ms = kStart}, kStart + 600'000)) << "not yet over ten minutes";
 }
 
 }  // namespace

@@ -392,8 +392,8 @@ void Shim::LimitGroup() {
   if (!order_.cores.empty()) (void)group_->ConfineTo(order_.cores);
 }
 
-// The limits are set before the task's first instruction, so that it sees its limit as the GPU's
-// memory size.
+// The limits are set before the task's first instruction, so that the task sees its limit as the
+// GPU's memory size.
 //
 // A task in a Docker container has its processes in its containers' group, not in its own. A task
 // that calls Docker itself has processes in both groups, so each group gets the maximum.

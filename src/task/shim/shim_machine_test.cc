@@ -112,7 +112,7 @@ TEST_F(ShimMachineTest, TrustsOnlyProgramsThatOnlyRootCanChange) {
   ASSERT_TRUE(base::WriteFileAtomic(tool, "#!/bin/sh\n", 0755));
   mode(tool, 0755);
   mode(bin, 0755);
-  EXPECT_TRUE(OnlyRootChanges(tool)) << "its parent /tmp is sticky";
+  EXPECT_TRUE(OnlyRootChanges(tool)) << "/tmp above it is sticky";
   EXPECT_FALSE(OnlyRootChanges(bin + "/none"));
   mode(tool, 0757);
   EXPECT_FALSE(OnlyRootChanges(tool));

@@ -174,7 +174,7 @@ struct ShimReport {
   bool launched = true;    // false: only text, retryable and no_user are valid
   std::string text;        // why the task could not start
   bool retryable = false;  // the machine's fault, not the task's
-  bool no_user = false;    // retryable, because the user does not exist; not the machine's fault
+  bool no_user = false;    // retryable, but not the machine's fault: the user does not exist
   int exit_code = 0;
   int signal = 0;               // 0: it exited
   bool lost = false;            // killed by the system (shutdown), not by carmad

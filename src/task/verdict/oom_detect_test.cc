@@ -121,7 +121,7 @@ TEST(ClassifyExit, NeedsAnAbnormalEndAndSeparateEvidence) {
        ExitKind::kFailed,
        "SIGTERM"},
       {"a non-zero exit alone", {.exit_code = 1}, "", ExitKind::kFailed, "exit code 1"},
-      {"a hint about the help after the reason",
+      {"a usage hint after the reason",
        {.exit_code = 125},
        "docker: Cannot connect to the Docker daemon.\n\nRun 'docker run --help' for more "
        "information\n",

@@ -39,9 +39,9 @@ Result<Unit> ChangeTasks(const SharedServices& services, const Call& call,
 Result<Unit> EditTask(const SharedServices& services, const Call& call,
                       const api::Responder& reply);
 
-// Checks that this caller may set these fields with EditTask and RedoTask. Returns kInvalid for
-// fields that cannot be changed, and kDenied for notifications of another user's task, because
-// their target may be a program that runs with the owner's privileges.
+// Checks that this caller may set these fields with EditTask and RedoTask. Returns kInvalid if
+// there are none or one cannot be changed, and kDenied for notifications of another user's task,
+// because their target may be a program that runs with the owner's privileges.
 Result<Unit> CheckEditable(const nlohmann::json& changes, const Caller& caller,
                            const store::StoredTask& stored);
 
