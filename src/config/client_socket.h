@@ -31,8 +31,8 @@ std::vector<std::string> PilotBases(const Environment& environment);
 // number; empty: no job.
 std::string PilotFolderName(const std::string& job, unsigned uid);
 
-// Returns kDenied unless the folder belongs to this user and no other user can write to it. In any
-// other folder, another user could have created the socket and could read what is sent to it.
+// Returns kDenied if the folder is not this user's own or if other users can write to it. In such a
+// folder, another user could have created the socket and could read what is sent to it.
 Result<Unit> CheckPrivate(const std::string& folder, unsigned uid);
 
 // The socket of the pilot in this process's job (SLURM_JOB_ID). Empty if the job has no pilot on

@@ -215,8 +215,8 @@ class TreeReader {
   }
 
   // The parameters to subtract for a tied output layer. Language models tie the output layer to the
-  // embedding table, so one of the same size is assumed to be the same tensor. A printed tree shows
-  // and counts both. The enclosing block may also count the layer's bias a second time.
+  // embedding table, so an output layer of the same size is taken to be the same tensor. A printed
+  // tree shows and counts both. The enclosing block may also count the layer's bias a second time.
   std::int64_t TiedParams() {
     const Layer* table = nullptr;
     for (const Layer& layer : list_.layers) {

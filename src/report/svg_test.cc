@@ -92,7 +92,7 @@ TEST(Ticks, OnAClockAreRoundTimesOfDay) {
   };
   const Case cases[] = {
       {"an hour", kTwoOClock, 3'600, "0=14:00 1200=14:20 2400=14:40 3600=15:00 "},
-      {"off a tick", kTwoOClock + 130, 3'600, "1070=14:20 2270=14:40 3470=15:00 "},
+      {"a start between ticks", kTwoOClock + 130, 3'600, "1070=14:20 2270=14:40 3470=15:00 "},
       {"seconds", kTwoOClock, 50, "0=14:00:00 30=14:00:30 "},
       {"across midnight", kTwoOClock + 6 * 3'600, 8 * 3'600,
        "0=20:00 7200=22:00 14400=24 Nov 21600=02:00 28800=04:00 "},

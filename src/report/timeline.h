@@ -19,7 +19,7 @@ struct TimelineFrame {
   double gantt_lane = 12;                      // height of a task's bar
   double memory_end_mib = 0;                   // end of the memory axis
   double power_end_w = 0;                      // end of the power axis
-  double most_per_gpu = 1;                     // highest mean number of tasks per GPU
+  double most_per_gpu = 1;                     // tasks per GPU: highest mean over a short span
   double queue_end = 1;                        // end of the waiting-tasks axis
   std::map<std::string, std::size_t> colours;  // CSS class of each group: c0 to c7
 };

@@ -33,7 +33,7 @@ bool DescribesTask(const std::string& path);
 // Interprets the words as a command (with `literal`, or if the first is an ordinary word), a script
 // on standard input ("-"), a FILE.rad, or a file that starts with "#!". A script's text becomes
 // part of the task, so later edits to the file have no effect. Returns kInvalid, with the place,
-// for invalid text and kNotFound for a missing .rad file.
+// for invalid text, and also if a named file is missing.
 Result<Unit> ApplyWords(const std::vector<std::string>& words, bool literal,
                         task::Description& description);
 // Reads plan files. Later options override their values. Passes on errors of ReadNamed(). Returns

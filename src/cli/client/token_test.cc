@@ -28,7 +28,7 @@ TEST_F(App, ATokenIsPrintedAloneAndListedWithoutItsSecret) {
   });
   const Ran list = Run({"token", "list", "--all"});
   EXPECT_THAT(list.out, ::testing::ContainsRegex("3 +ada +laptop")) << list.err;
-  EXPECT_THAT(list.out, ::testing::ContainsRegex("4 +8 +old")) << "the user has no name";
+  EXPECT_THAT(list.out, ::testing::ContainsRegex("4 +8 +old")) << "no user name was recorded";
 
   daemon_.On("POST /v1/tokens/3/revoke",
              [](const api::Request&) { return api::Response{.body = "{}"}; });

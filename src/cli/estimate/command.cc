@@ -33,7 +33,7 @@ struct EstimateFlags {
   std::string batch, optimizer, precision, gpus, memory;
   std::string gpu_type;
   std::string estimators;      // comma-separated; empty for all
-  std::string weights;         // folder with gpumemnet weights; empty if shipped. With --hf-config:
+  std::string weights;         // folder with gpumemnet weights; empty: shipped. With --hf-config:
                                // how the model's weights are stored
   double coverage = 0;         // 0 for the daemon's value
   std::vector<double> beside;  // SM activities of neighbours

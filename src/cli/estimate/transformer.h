@@ -1,4 +1,4 @@
-// `carma estimate --hf-config`: estimates transformers with a closed-form formula.
+// `carma estimate --hf-config`: closed-form estimates from a transformer's config.json and options.
 #pragma once
 
 #include <cstdint>

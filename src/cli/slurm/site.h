@@ -53,7 +53,7 @@ struct SlurmFacts {
   bool requeues = true;  // slurm.enabled
   std::optional<PluginLine> plugin;
   std::string release;         // version of Slurm: "22.05.8"
-  std::string plugin_release;  // Slurm version it was built for; empty if there is no plug-in
+  std::string plugin_release;  // Slurm version that the plug-in was built for; empty if none
 };
 std::vector<Finding> CheckSlurm(const SlurmFacts& facts);
 

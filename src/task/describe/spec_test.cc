@@ -345,7 +345,7 @@ TEST(SpecJson, RefusesWithThePlace) {
       {R"({"command":["x"],"workdir":"/w","gpus":-1})", "/gpus: expected"},
       {R"({"command":[1],"workdir":"/w"})", "/command: expected"},
       {R"({"command":["x"],"workdir":"w"})", "/workdir: expected an absolute path"},
-      {R"({"command":["x"],"workdir":"/w","environment":{"A":1}})", "/environment: expected texts"},
+      {R"({"command":["x"],"workdir":"/w","environment":{"A":1}})", "/environment: expected"},
       {R"({"command":["x\u0000y"],"workdir":"/w"})", "/command/0: expected UTF-8 text without NUL"},
       {R"({"command":["x"],"workdir":"/w","dependencies":[{"task":0}]})", "/dependencies/0/task"},
       {R"({"command":["x"],"workdir":"/w","notify":[{"target":"prog"}]})", "/notify/0/target"},

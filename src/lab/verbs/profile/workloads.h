@@ -33,7 +33,7 @@ struct ProfiledWorkload {
 };
 
 // Parses one JSON object per line; empty lines and lines that begin with '#' are ignored. "command"
-// is a list of words, or a string for /bin/sh. An invalid line returns kInvalid with its number.
+// is a list of words, or a string for /bin/sh. Returns kInvalid with the number of an invalid line.
 Result<std::vector<ProfiledWorkload>> ParseProfiledWorkloads(std::string_view text,
                                                              std::string_view where);
 std::string ProfiledWorkloadJson(const ProfiledWorkload& workload);

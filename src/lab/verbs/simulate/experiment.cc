@@ -35,7 +35,7 @@ Result<Unit> ReadLoadKey(const config::Entry& entry, const std::string& where, S
     return Unit{};
   }
   if (entry.name == "reserve") {
-    if (entry.items.empty()) return expected("a list of texts");
+    if (entry.items.empty()) return expected("a list of strings");
     load.reserve = entry.items;
     return Unit{};
   }

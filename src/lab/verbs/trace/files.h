@@ -16,8 +16,8 @@
 
 namespace carma::cli {
 
-// Returns the absolute path of a path relative to the current folder. Returns kIo if the current
-// folder does not exist.
+// Returns the absolute path of a path relative to the current folder. Returns kNotFound if the
+// current folder does not exist.
 Result<std::string> AbsolutePath(const std::string& path);
 // "demo60" means the built-in trace unless a file has that name. Returns the errors of
 // trace::ParseTrace and of reading a file.
@@ -61,7 +61,7 @@ struct LoadedSummaries {
   std::vector<std::string> troubles;  // "bert: the catalogue does not name a summary file" …
 };
 // Reads each workload's file in `folder`; the case of file names is ignored. Unreadable files are
-// listed in `troubles`. Returns kIo if the folder does not exist.
+// listed in `troubles`. Returns kNotFound if the folder does not exist.
 Result<LoadedSummaries> LoadSummaries(const trace::Catalogue& catalogue, const std::string& folder);
 
 }  // namespace carma::cli
