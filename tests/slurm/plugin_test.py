@@ -102,8 +102,9 @@ class Plugin(unittest.TestCase):
         job = self.submit(USER, "echo batch=$CUDA_VISIBLE_DEVICES\nsleep 1000\n")
         slurm.until(lambda: "batch=GPU" in self.bed.output(job), "it runs")
         ran = self.bed.run_as(USER, "srun", f"--jobid={job}", "--overlap", "--mem=0", "sh", "-c", "echo batch=$CUDA_VISIBLE_DEVICES")
+        of_script = self.bed.output(job)  # before Slurm writes there that the job was cancelled
         self.bed.ask("scancel", str(job))
-        self.assertEqual(ran.stdout, self.bed.output(job), ran.stderr)
+        self.assertEqual(ran.stdout, of_script, ran.stderr)
 
     def test_a_job_submitted_by_a_job_does_not_inherit_its_options(self):
         nested = "sbatch --parsable --mem=100 -o /dev/null --wrap 'env > ~/nested; mv ~/nested ~/nested.env'\n"
