@@ -56,7 +56,7 @@ LineKey LineOf(const TaskRecord& task);
 struct HolderLine {
   std::string user;  // the user's name
   std::set<QueueKey> tasks;
-  // The time since which tasks of this line have been waiting without any of them starting.
+  // Since when this line's tasks have been waiting without any of them starting.
   Time waits_since{};
 };
 

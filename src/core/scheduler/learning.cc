@@ -293,9 +293,9 @@ void ShowActivity(const State& state, GpuIndex index, Time at, GpuView& view) {
   view.sm_active = std::max(*view.sm_active, SmActivity({}, state.config.sharing, loads, speeds));
 }
 
-// If the bound were promised, the first task of a kind would wait for an empty GPU while by-work
-// fills every gap with other tasks. Such a task hardly ever needs that much memory. The prediction
-// is no longer used once there is a lesson for the task's kind, or after a failure.
+// If the bound were promised, the first task of a kind would wait for an empty GPU while the
+// by-work mapper fills every gap with other tasks. Such a task hardly ever needs that much memory.
+// Once there is a lesson for the task's kind, or after an OOM, this prediction is no longer used.
 std::optional<std::int64_t> LikelyMib(const State& state, const TaskRecord& task) {
   if (!state.config.plateau_after || !state.config.use_given_memory || task.ooms > 0 ||
       !task.estimate)

@@ -113,8 +113,8 @@ void StartTrial(State& state) {
 
 // Sets GpuView::healthy, GpuView::trouble, and the task that the GPU is kept for.
 void ShowHealth(const State& state, const GpuState& gpu, Time at, GpuView& view) {
-  // While the store refuses writes, samples do not reach the core. They arrive once the store works
-  // again.
+  // While the store refuses writes, samples do not reach the core until the store works again. So a
+  // sample does not age after the core's last event.
   const Duration age = gpu.sample ? std::min(at, state.now) - gpu.sample->taken : Duration{0};
   if (!gpu.healthy) {
     view.trouble = gpu.trouble;

@@ -120,8 +120,8 @@ bool FailedAloneOnLargest(const State& state, const TaskRecord& task) {
   });
 }
 
-// Whether better GPUs may still replace the GPUs that are kept for a head that other tasks have
-// passed. This is allowed until the task has been the head for twice the pass_limit.
+// Whether better GPUs may still replace the GPUs that are kept for an overtaken head. This is
+// allowed until the task has been the head for twice the pass_limit.
 bool MayKeepOthers(const State& state, const TaskRecord& task) {
   return task.queue == QueueKind::kMain && state.config.pass_limit &&
          state.now - state.heads.passed.since < 2 * *state.config.pass_limit;
@@ -197,9 +197,9 @@ void UpdateReservation(State& state) {
   if (!state.config.pass_limit || !state.heads.passed.task ||
       state.now - state.heads.passed.since < *state.config.pass_limit)
     return;
-  // No GPUs need to be kept for the head if no task may pass it.
+  // No GPUs need to be kept for the head if no task may overtake it.
   if (TimesPassed(state) == 0 && FirstOnly(state)) return;
-  // The head may have been cancelled or held after other tasks passed it.
+  // The head may have been cancelled or held since it was recorded.
   if (state.queue.PlaceOf(*state.heads.passed.task) != Place::kEligible) return;
   state.recovery_hold.Keep(state.config, NeedNow(state, state.tasks.at(*state.heads.passed.task)),
                            Views(state, state.now));

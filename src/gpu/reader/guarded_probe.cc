@@ -44,7 +44,7 @@ ReadResult<std::vector<DeviceInfo>> GuardedProbe::Devices() {
   const auto is_aside = [this](const Place& place) { return aside_.contains(place.number); };
   if (!places_.empty() && std::ranges::all_of(places_, is_aside)) {
     closed_ = ReadError(ErrorCode::kUnavailable, aside_.begin()->second.why);
-    aside_.clear();  // a retry disturbs no other GPU
+    aside_.clear();  // all GPUs hang, so trying them again cannot disturb a working one
     return std::unexpected(*closed_);
   }
   return devices_;
