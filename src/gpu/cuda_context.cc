@@ -86,8 +86,7 @@ CudaApi ResolveCuda(void* library) {
   return api;
 }
 
-// Returns false if the parent is gone. Callers may ignore this, because the child will soon notice
-// it in other ways.
+// Returns false if the parent is gone. Callers may ignore this: the child will notice it anyway.
 bool Say(std::string_view word, const std::string& rest) {
   const std::string line = fmt::format("{}{}\n", word, base::Printable(rest, kMaxLine / 2));
   return base::WriteAll(STDOUT_FILENO, line).has_value();

@@ -158,7 +158,7 @@ class Limits {
   std::uint64_t changes_ = 0;
 };
 
-// One sentence with the numbers, the users that the limit applies to, and its configuration key.
+// One sentence with the numbers, the users that the limit applies to, and the rule as configured.
 std::string TextOf(const LimitHit& hit);
 
 }  // namespace carma::core

@@ -136,8 +136,7 @@ class LineUp {
   bool SetRight(Heap& heap);
   bool IsLimited(Line& line, const TaskRecord& first) const;
   void DropFirst(Heap& heap);
-  // The heap whose first line goes before the first lines of all other heaps; null if no task is
-  // left.
+  // The heap whose first line goes before those of all other heaps; null if no task is left.
   Heap* FirstOfAll();
 
   const Host& host_;

@@ -30,7 +30,7 @@ enum class Place : std::uint8_t {
   kUnfit,       // restored on a server that can never take it
 };
 
-// The two main queues: tasks without GPUs never wait for tasks with GPUs.
+// There are two main queues, so that tasks without GPUs never wait for tasks with GPUs.
 enum class LineKind : std::uint8_t { kWithGpus, kWithoutGpus };
 LineKind LineKindOf(const TaskRequest& request);
 

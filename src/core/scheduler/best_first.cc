@@ -17,7 +17,7 @@
 namespace carma::core {
 namespace {
 
-// Look-ahead is used for at most this many tasks.
+// Look-ahead simulates at most this many tasks of the queue.
 constexpr std::size_t kLongestLine = 48;
 // Mappers that score by added work subtract this factor times LineUp::Excess of the task's line
 // from the task's score.
@@ -361,7 +361,7 @@ std::size_t StartBestOf(State& state, LineLook& look, LineUp& line, std::vector<
   }
 }
 
-// Starts may have left too few idle cores for the remaining tasks.
+// Records which of the remaining tasks lack idle cores (starts may have taken them) or fit nowhere.
 void NoteWaiting(State& state, LineLook& look) {
   for (const Group& each : look.groups) {
     if (!each.first) continue;

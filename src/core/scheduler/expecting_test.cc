@@ -1,5 +1,5 @@
 // Compares the expected starts of waiting tasks with their actual starts. The tasks of the
-// simulated server have all sizes, share GPUs, and end at or before their limits.
+// simulated server come in all sizes, share GPUs, and end at or before their limits.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

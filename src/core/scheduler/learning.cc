@@ -125,7 +125,7 @@ std::optional<std::int64_t> TaughtMib(const State& state, const TaskRecord& task
   if (lesson == nullptr || (lesson->enough_mib == 0 && lesson->at_least_mib == 0))
     return std::nullopt;
   std::int64_t taught_mib = std::max(lesson->enough_mib, lesson->at_least_mib);
-  // A lesson replaces a prediction. It does not replace a higher value stated by the user, which
+  // A lesson replaces a prediction. It does not replace a higher value that the user gave, which
   // may be meant for a later phase.
   const bool predicted = !task.estimate || task.estimate->predicted_mib;
   if (task.estimate && (lesson->enough_mib == 0 || !predicted))
@@ -348,8 +348,8 @@ Need NeedNow(const State& state, const TaskRecord& task) {
   } else if (const std::optional<std::int64_t> likely_mib = LikelyMib(state, task)) {
     need.memory_mib = likely_mib;
   }
-  // A value stated by the user may be meant for a later phase, when the other GPUs need the same
-  // amount.
+  // A value that the user gave may be meant for a later phase, when the other GPUs need as much as
+  // the first.
   const bool predicted = task.estimate && task.estimate->predicted_mib;
   const bool usual = task.ooms == 0 && !need.idle_gpu && !need.exclusive;
   if (need.gpus > 1 && need.memory_mib && predicted && usual && state.config.plateau_after &&

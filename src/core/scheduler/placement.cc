@@ -213,8 +213,8 @@ GpuView ViewOf(const State& state, GpuIndex index, Time at) {
 }
 
 std::vector<GpuView> Views(const State& state, Time at) {
-  // The conversion constructs each view inside the vector. Most decisions build all views, and
-  // moving them took a tenth of the time of each decision triggered by a sample.
+  // Made's conversion operator constructs each view inside the vector. Most decisions build all
+  // views, and moving them took a tenth of the time of each decision triggered by a sample.
   struct Made {
     const State& state;
     GpuIndex index;

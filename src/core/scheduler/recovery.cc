@@ -44,8 +44,8 @@ std::int64_t RoomItHadMib(const State& state, const TaskRecord& task) {
   return least_mib.value_or(0);
 }
 
-// The memory that a retry requires. Lessons of the task's kind may have made the previous promise
-// lower than the bound.
+// The memory that a retry requires. It exceeds the predicted bound even if lessons about the task's
+// kind had made the previous promise lower.
 std::int64_t RetryDemandMib(const State& state, const TaskRecord& task, std::int64_t tried_mib) {
   const std::optional<std::int64_t> predicted_mib = NeedOf(state.config, task).memory_mib;
   std::int64_t had_mib = std::max(task.peak_mib, predicted_mib.value_or(0));

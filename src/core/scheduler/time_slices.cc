@@ -157,8 +157,8 @@ StopCause LeavesFor(const State& state, const TaskRecord& running, const TaskRec
 
 // The tasks that may have to leave for the waiting task, in this order: tasks already asked to
 // leave, by deadline; preemptible tasks, lowest priority and shortest run time first; tasks with
-// time slices, by the start of the slice. The first group is sorted by deadline so that later
-// requests do not affect an earlier waiting task.
+// time slices, by the start of the slice. The first group is sorted by deadline so that asking more
+// tasks to leave does not affect an earlier waiting task.
 std::vector<TaskId> LeaversFor(const State& state, const TaskRecord& waiting) {
   struct Leaver {
     Time leaves_by = Time::max();  // deadline, if it was already asked to leave
@@ -188,8 +188,7 @@ std::vector<TaskId> LeaversFor(const State& state, const TaskRecord& waiting) {
   return ids;
 }
 
-// Whether more free GPUs could help the task. If it is limited or lacks cores or main memory, it
-// would have to wait even after another task had left its GPU.
+// False if the task is limited or lacks cores or main memory, so that free GPUs would not help it.
 bool WaitsForGpus(const State& state, const TaskRecord& task) {
   return !IsLimited(state, task) &&
          HostTakes(state, task.id, HostNeedOf(state.config, task.request));

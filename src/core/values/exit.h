@@ -34,7 +34,7 @@ inline constexpr std::pair<StopCause, std::string_view> kStopWords[] = {
 
 enum class ExitKind {
   kSuccess,
-  kFailed,       // the task exited with a non-zero status or by its own signal
+  kFailed,       // the task exited with a non-zero status or was killed by a signal
   kOutOfMemory,  // abnormal end with evidence found by task/verdict/oom_detect.h
   kHostMemory,   // ran out of host memory; fails, because a bigger GPU would not help
   kVictim,       // failed because of a neighbour's fault (MPS); does not count against the task

@@ -151,7 +151,7 @@ ReadResult<Reading> GuardedProbe::ReadWith(std::size_t device, base::Time now, b
   }
   reader_->Ask(ReadRequest{*places_[device].current, now});
   std::expected<ReaderAnswer, NoAnswer> answer = reader_->Await(options_.patience);
-  if (!answer && !answer.error().late && !again) {  // as in Open()
+  if (!answer && !answer.error().late && !again) {  // tries once more, as in Open()
     reader_.reset();
     return ReadWith(device, now, true);
   }
