@@ -86,7 +86,7 @@ CudaApi ResolveCuda(void* library) {
   return api;
 }
 
-// Returns false if the parent is gone. The child will soon notice this in other ways too.
+// Returns false if the parent is gone. Callers may ignore this: the child will notice it anyway.
 bool Say(std::string_view word, const std::string& rest) {
   const std::string line = fmt::format("{}{}\n", word, base::Printable(rest, kMaxLine / 2));
   return base::WriteAll(STDOUT_FILENO, line).has_value();
@@ -143,8 +143,8 @@ class Making {
 
 // ---- the parent ----
 
-// An empty folder, so that the child does not find an MPS control daemon. The default folder is
-// shared by all users.
+// An empty folder for the child's MPS pipes and logs. In the default folder, which all users share,
+// the child might find an MPS control daemon.
 class EmptyFolder {
  public:
   EmptyFolder() {

@@ -19,7 +19,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// A line in dcgmi's layout: ten columns for the entity, and for each cell its width and two blanks.
+// A line in dcgmi's layout: the entity is padded to 10 characters, and each cell to 22.
 std::string Line(const std::string& entity, const std::vector<std::string>& cells) {
   std::string line = entity;
   line.resize(std::max<std::size_t>(line.size(), 10), ' ');

@@ -153,8 +153,8 @@ void Health::Restore(std::string why) {
     return;
   }
   restored_why_ = why_;
-  // The restored reason refers to the driver's total error count, so no earlier errors are
-  // subtracted.
+  // After a restart it is unknown which errors are new, so all errors that the driver has counted
+  // keep the restored reason valid.
   if (why_.starts_with(kEccPrefix) || why_.starts_with(kOldEccPrefix)) ecc_at_start_ = 0;
 }
 

@@ -1,6 +1,5 @@
-// Interprets a GPU's errors and condition: determines the cause of an Xid, and when a GPU should
-// not accept any more tasks. Does no I/O. docs/server/gpus.md describes NVIDIA's Xids and the
-// sources.
+// Interprets a GPU's errors and condition: what caused an Xid, and when the GPU should not accept
+// any more tasks. Does no I/O. docs/server/gpus.md describes NVIDIA's Xids and the sources.
 #pragma once
 
 #include <cstdint>
@@ -71,7 +70,7 @@ class Health {
   HealthRules rules_;
   std::string why_;
   std::string xid_why_;         // most serious Xid since the last reset
-  bool xid_is_device_ = false;  // xid_why_ is a device fault, not merely contained
+  bool xid_is_device_ = false;  // xid_why_ is a device fault rather than a contained error
   std::string restored_why_;    // restored after a restart; valid until a condition is reported
   Condition acknowledged_;      // acknowledged by an administrator
   std::optional<std::int64_t> ecc_at_start_;  // uncorrectable errors that do not count

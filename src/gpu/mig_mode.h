@@ -1,4 +1,4 @@
-// Finds GPUs with a change of MIG mode that takes effect only after a GPU reset.
+// Finds GPUs whose MIG mode will change at the next GPU reset.
 #pragma once
 
 #include <string>

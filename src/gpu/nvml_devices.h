@@ -44,13 +44,13 @@ struct NvmlDevice {
 
 // Lists devices in PCI order. A device with an unknown address is listed after its predecessor in
 // the driver's list. A device that cannot be described is listed with its error. Fails if the GPUs
-// cannot be counted, the driver is gone, or no queried GPU can be described (with the first
-// reason).
+// cannot be counted, the driver is gone, or no queried GPU can be described (with the error of the
+// first GPU).
 ReadResult<std::vector<NvmlDevice>> ListNvmlDevices(NvmlCalls& calls,
                                                     const NvmlListing& listing = {});
 
 // Gets new handles after a driver reload, which invalidates all earlier handles. Fails if NVML
-// cannot look up UUIDs, the driver is gone, or every lookup fails (with the first reason).
+// cannot look up UUIDs, the driver is gone, or every lookup fails (with the first lookup's error).
 Result<Unit> FindNvmlDevicesAgain(NvmlCalls& calls, std::span<NvmlDevice* const> devices);
 
 struct MemoryUse {

@@ -137,7 +137,7 @@ class NvmlFaultsTest : public FakeNvmlTest {
  protected:
   void SetUp() override {
     FakeNvmlTest::SetUp();
-    // A GPU without an address keeps its place in NVML's order, which is PCI order.
+    // Lists the GPUs in PCI order, because a GPU without an address keeps its place in the list.
     std::swap(nvml_->gpus[0], nvml_->gpus[1]);
     for (FakeNvmlGpu& gpu : nvml_->gpus) gpu.compute = {Process(11, 100)};
   }

@@ -23,7 +23,7 @@ class NvmlApi {
     void* address;
   };
   Symbol Named(const char* word) const { return {find_(word)}; }
-  std::function<void*(const char* name)> find_;  // declared first, because it finds the functions
+  std::function<void*(const char* name)> find_;  // declared first: the initialisers below call it
 
  public:
   // find: returns a function of the library, or null if the library lacks it.

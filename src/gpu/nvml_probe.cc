@@ -167,7 +167,7 @@ void LibraryProbe::RegisterEvents() {
   }
   for (std::size_t i = 0; i < devices_.size(); ++i) {
     if (!devices_[i].board || devices_[i].keeper != i) continue;
-    // A GPU has no events without support or permission. All other values are read as usual.
+    // Without support or permission, a GPU reports no events. Its values are read as usual.
     (void)api_.events_register(devices_[i].board, nvml::kEventXidCritical, events_);
   }
 }

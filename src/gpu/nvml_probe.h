@@ -28,7 +28,7 @@ class NvmlProbe : public Probe {
 };
 
 // Loads the library (a path, or a file name for the dynamic linker). Does not call the driver yet:
-// each Devices() initialises it, and so does the first call after the driver has come back. If a
+// each Devices() initialises NVML, as does the first call after the driver has come back. If a
 // function is missing, its value is absent. Only initialisation, the list of devices and their
 // memory are required. SM activity and the other counters are means between two consecutive Read()s
 // of a device (NVML's GPM, converted from percent to fractions). The first Read() covers the time

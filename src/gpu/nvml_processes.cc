@@ -98,7 +98,7 @@ ReadResult<Unit> NvmlProcesses::Add(NvmlCalls& calls, const NvmlDevice& device,
                                     nvml::GetProcessesFn* function, const char* what, bool mps) {
   if (!function) return Unit{};
   nvml::Return code = Ask(function, device.handle);
-  // Some drivers do not list an instance's processes by the instance's handle.
+  // Some drivers cannot list an instance's processes if they are given the instance's handle.
   const bool whole_list = device.info.mig && (MeansAbsent(code) || code == nvml::kInvalidArgument);
   if (whole_list) code = Ask(function, device.board);
   if (code == nvml::kInsufficientSize) return Absurd(device);

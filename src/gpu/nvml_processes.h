@@ -24,8 +24,8 @@ class NvmlProcesses {
   // unknown. Fails only if the GPU or the driver is lost.
   ReadResult<Unit> AddKernelTime(NvmlCalls& calls, const NvmlDevice& device,
                                  std::optional<double> busy, std::vector<ProcessUse>& processes);
-  // Adds the control groups that have limits. Does nothing for MIG instances. If a process changes
-  // its group, its first listed group continues to count.
+  // Adds the control groups that have limits. Does nothing for MIG instances. A process that moves
+  // to another group still counts as a member of the group in which it was first seen.
   void AddGroups(const NvmlApi& api, const NvmlDevice& device, std::vector<ProcessUse>& processes);
   // Must be called after a driver reload, because the driver's clock may have restarted.
   void Forget() { seen_us_ = 0; }

@@ -16,12 +16,12 @@ namespace carma::core {
 // its kernels before it reaches its usual activity.
 inline constexpr Duration kActivityWarmUp{60'000};
 // The neighbours of a new task must leave the GPU idle for at least this share of the time.
-// Otherwise errors in their activity cannot be distinguished from the activity that the new task
-// adds.
+// Otherwise small errors in the neighbours' known activities would swamp the activity that is
+// derived for the new task.
 inline constexpr double kLeastQuiet = 0.3;
 
 struct SeenActivity {
-  std::size_t resident = 0;  // its position among the residents
+  std::size_t resident = 0;  // the task's position among the residents
   double sm_active = 0;      // as if running alone, 0..1, rounded to hundredths
 };
 // Returns the activity of the only task on the GPU. Under MPS, if the activity of only one task is

@@ -62,8 +62,8 @@ class FairShare {
   // Charges the task at this rate from `from` (not later than `now`) until Release. Call it once
   // per task.
   void Take(const TaskRecord& task, double rate, Time from, Time now);
-  // Stops charging the task as of `ended` (not later than `now`). Ignored if the task is not being
-  // charged.
+  // Stops charging the task as of `ended` (not later than `now`). Does nothing if the task is not
+  // being charged.
   void Release(TaskId task, Time ended, Time now);
   void Past(const Taken& taken, Time now);
 

@@ -105,7 +105,7 @@ TEST(FairShare, ChargesTheLargerOfMemoryAndActivity) {
   EXPECT_DOUBLE_EQ(RateOf(task, sizes, true), 2);
   EXPECT_DOUBLE_EQ(RateOf(task, 10'000, 80'000, false), 1);
   task.profile.Edit().sm_active.reset();
-  EXPECT_DOUBLE_EQ(RateOf(task, sizes, false), 0.75 + 0.6);  // the assumed activity
+  EXPECT_DOUBLE_EQ(RateOf(task, sizes, false), 0.75 + 0.6);  // 0.6 is assumed
   task.request.Edit().sm_share = 0.3;
   EXPECT_DOUBLE_EQ(RateOf(task, sizes, false), 0.75 + 0.375);
   task.request.Edit().max_slowdown = 2;  // reserves half of each GPU

@@ -19,8 +19,8 @@ namespace carma::core {
 struct HostInfo {
   int cpus = 0;                 // can be promised to tasks; 0: not counted
   std::int64_t memory_mib = 0;  // can be promised to tasks; 0: not counted
-  // The hardware threads that can be dedicated to tasks, by number and in order of assignment
-  // (threads of one core are adjacent).
+  // Numbers of the hardware threads that can be dedicated to tasks, in the order in which they are
+  // assigned (threads of one core are adjacent).
   std::vector<int> cores;
   friend bool operator==(const HostInfo&, const HostInfo&) = default;
 };

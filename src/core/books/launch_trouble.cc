@@ -27,7 +27,7 @@ std::map<TaskId, int> LaunchTrouble::Failed(Time now, const TaskRecord& task,
   next_trial_ = now + kTrialEvery;
   std::map<TaskId, int> innocent;
   for (const auto& [id, failures] : std::exchange(recent_, {})) innocent[id] = failures.count;
-  --innocent[task.id];  // the task's own count does not include this failure yet
+  --innocent[task.id];  // TaskRecord::launch_failures does not include this failure yet
   return innocent;
 }
 

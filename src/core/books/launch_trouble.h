@@ -1,4 +1,4 @@
-// Determines whether failed launches are the machine's fault or the task's.
+// Decides whether a failed launch is the machine's fault or the task's.
 #pragma once
 
 #include <map>
@@ -13,7 +13,7 @@ namespace carma::core {
 
 // When several tasks fail to launch through no fault of their own, the machine may be unable to
 // start anything (no processes, descriptors or memory left). Launching more tasks would only use up
-// their retries. Instead, a single task is tried every kTrialEvery until a trial succeeds.
+// their retries, so a single task is tried every kTrialEvery until one starts.
 class LaunchTrouble {
  public:
   // Failures of this many different tasks within kWindow prove that the machine is at fault.

@@ -77,7 +77,7 @@ class Ledger {
  private:
   struct Book {
     std::int64_t usable_mib = 0;
-    std::int64_t used_mib = 0;  // last sample minus releases since then
+    std::int64_t used_mib = 0;  // in the last sample, minus what was released since then
     // Foreign memory in the last sample that attributed all memory.
     std::int64_t known_foreign_mib = 0;
     bool attributed = true;

@@ -62,7 +62,7 @@ void Lessons::AtLeast(const TaskRecord& task, std::int64_t demand_mib) {
   Lesson* lesson = LessonFor(task);
   if (lesson == nullptr) return;
   lesson->at_least_mib = std::max(lesson->at_least_mib, demand_mib);
-  lesson->others_share = 1;  // it is unknown which of its GPUs ran out of memory
+  lesson->others_share = 1;  // it is unknown which of the task's GPUs ran out of memory
 }
 
 void Lessons::Succeeded(const TaskRecord& task, std::int64_t need_mib) {

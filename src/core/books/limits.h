@@ -85,9 +85,9 @@ class Limits {
   std::span<const BoundBy> Bound(const TaskRequest& request) const;
   // Whether any rule can keep a request with these values from starting.
   bool MayKeep(const TaskRequest& request) const;
-  // The limit that forbids submitting `more` tasks like this one; empty: none. If `more` is 0, only
-  // limits that can never be satisfied by waiting are checked. counted: the former request of an
-  // edited task, which is already counted.
+  // The limit that forbids submitting `more` tasks like this one; empty: none. If `more` is 0,
+  // checks only the limits that no amount of waiting can satisfy. counted: the former request of an
+  // edited task, which the counts already include.
   std::optional<LimitHit> AgainstQueueing(const TaskRequest& request, const HostNeed& host,
                                           std::size_t more,
                                           const TaskRequest* counted = nullptr) const;
@@ -98,8 +98,8 @@ class Limits {
   std::optional<Duration> LongestFor(const TaskRequest& request) const;
 
   std::size_t running() const { return running_.size(); }  // number of running tasks
-  // Incremented whenever a task might have become able to start, or has become unable to start
-  // merely because time has passed.
+  // Incremented whenever a task might have become able to start, and whenever the passage of time
+  // alone has made a task unable to start.
   std::uint64_t changes() const { return changes_; }
 
  private:
@@ -115,8 +115,8 @@ class Limits {
     bool used_up = false;                      // gpu_hours are used up; set by Advance
     std::deque<std::pair<Time, double>> past;  // end time and GPU seconds of each attempt
   };
-  // A rule, and the user, account and class that the count is for. An empty name means that all of
-  // them are counted together.
+  // A rule, and the user, account and class that the count is for. If a name is empty, all users,
+  // accounts or classes share the count.
   using Key = std::tuple<std::size_t, std::string, std::string, std::string>;
   struct Names {
     std::string user;
@@ -158,7 +158,7 @@ class Limits {
   std::uint64_t changes_ = 0;
 };
 
-// One sentence with the numbers, the users that the limit applies to, and its configuration key.
+// One sentence with the numbers, the users that the limit applies to, and the rule as configured.
 std::string TextOf(const LimitHit& hit);
 
 }  // namespace carma::core

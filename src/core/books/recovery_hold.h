@@ -14,8 +14,8 @@ namespace carma::core {
 
 class RecoveryHold {
  public:
-  // Keeps as many GPUs as the task needs. Only open, unreserved GPUs that could ever take the task
-  // are chosen, those with the most free memory first. If there are too few, keeps none and returns
+  // Keeps as many GPUs as the task needs. Chooses those with the most free memory among the open,
+  // unreserved GPUs that could ever take the task. If there are too few, keeps none and returns
   // false.
   bool Keep(const PolicyConfig& config, const Need& need, std::span<const GpuView> views);
   void Drop() { task_.reset(); }

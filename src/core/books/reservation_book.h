@@ -1,5 +1,5 @@
 // Records which GPUs are reserved, when, and for whom, as reported by the shell. Tasks still
-// running when a reservation begins are allowed to finish, but no other tasks start on its GPUs.
+// running when a reservation begins may finish, but from then on only its own tasks start there.
 #pragma once
 
 #include <cstdint>
@@ -53,7 +53,7 @@ class ReservationBook {
   std::vector<ReservationId> Of(const TaskRequest& request) const;
   // The GPUs of the reservations in `own` that are now in force, in order.
   std::vector<GpuIndex> GpusFor(std::span<const ReservationId> own, Time now) const;
-  // The state of all periods, without ReservationStatus::others.
+  // The state of all periods. ReservationStatus::others is left empty.
   std::vector<ReservationStatus> Standings() const;
   const Reservation* Find(ReservationId id) const;  // null: unknown
   // Whether any reservation is in force at that time.
@@ -74,15 +74,15 @@ class ReservationBook {
     bool chosen = false;
     bool near = false;  // chosen within `lead` of the start
   };
-  // The reservations from the last Follow(), indexed by the users, accounts and classes that they
-  // admit. Every decision looks up the reservations of every task.
+  // The reservations from the last Follow() by the users, accounts and classes that they admit.
+  // This index exists because every decision looks up the reservations of every task.
   struct Admitted {
     using ByName = std::map<std::string, std::set<ReservationId>>;
     ByName users, accounts, classes;
   };
   void Choose(Slot& slot, bool keep, std::span<const GpuInfo> gpus, const Look& look);
-  // Whether another reservation holds the GPU at the same time as `by`. Only the first `among`
-  // slots are considered.
+  // Whether another reservation among the first `among` slots holds the GPU during a part of the
+  // period of `by`.
   bool IsTaken(GpuIndex gpu, const Slot& by, std::size_t among) const;
   void List(std::size_t gpus);
 

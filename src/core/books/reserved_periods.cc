@@ -9,10 +9,10 @@ namespace carma::core {
 namespace {
 
 constexpr Duration kDay = std::chrono::hours(24);
-// Maximum number of periods of one reservation.
+// Maximum number of periods to compute for one reservation.
 constexpr std::size_t kMostPeriods = 100;
-// An upper bound that is never reached, because every week has days on which a reservation can
-// repeat.
+// Maximum number of days without a period to skip, mostly weekends. Never reached, because callers
+// look at most five weeks ahead.
 constexpr int kMostSkipped = 14;
 
 bool IsWeekend(int day_of_week) {

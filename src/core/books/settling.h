@@ -1,4 +1,4 @@
-// Determines whether a GPU's samples already include the task that was placed there last.
+// Decides whether a GPU's samples already include the task that was placed there last.
 #pragma once
 
 #include <optional>
@@ -21,9 +21,9 @@ struct Settled {
   std::optional<Time> by;  // the latest time; empty: all have appeared
   double share = 1;        // share of the window since the last resident appeared
 };
-// A resident counts as having appeared under the rule of HasSettled, or once its memory has been
-// stable for 15 s. Residents marked in `known` (by position) need not appear. Means over a settled
-// window must be divided by `share`.
+// A resident has appeared if HasSettled considers it seen, or once its memory has been stable for
+// 15 s. Residents marked in `known` (by position) need not appear. Means over a settled window must
+// be divided by `share`.
 Settled LookWhetherSettled(const GpuSample& sample, std::span<const Resident> residents,
                            const std::vector<bool>& known, Time now, Duration timeout);
 

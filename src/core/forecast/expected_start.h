@@ -13,7 +13,7 @@ namespace carma::core {
 
 // When a GPU becomes free, and when it is reserved.
 struct ExpectedGpu {
-  std::optional<Time> free_at;  // the last task's end; empty: unknown
+  std::optional<Time> free_at;  // when its last task ends; empty: unknown
   std::span<const ReservedPeriod* const> booked;
 };
 
@@ -46,13 +46,13 @@ enum class Pass {
 // The latest start of each task, in queue order; empty: unknown.
 //
 // kInOrder: each task takes the usable GPUs that become free first. Even if tasks start earlier,
-// share a GPU or end before their limit, no later task starts later than computed. Proof by
+// share a GPU or end before their limit, no task behind them starts later than computed. Proof by
 // induction along the queue: for every n, the n-th GPU becomes free no later than computed.
 //
 // kFreely: while a task that needs k of m GPUs waits, fewer than k of them are empty, so at least
 // m - k + 1 are busy. The longest wait is the total work divided by that number.
 //
-// kAnyOrder: the total work is divided by the smallest such number of all waiting tasks.
+// kAnyOrder: the total work is divided by the smallest m - k + 1 of all waiting tasks.
 //
 // kOneAtATime: the total work is divided by 1, because only one GPU might be busy.
 //

@@ -26,7 +26,7 @@ struct Run {
 struct Gpu {
   GpuView view;
   std::vector<Neighbour> residents;
-  std::vector<std::size_t> runs;  // the runs among the residents
+  std::vector<std::size_t> runs;  // indices of the runs on this GPU
 };
 
 // One simulated sequence of starts and ends.

@@ -1,6 +1,6 @@
 // The part of a GPU's state that determines whether a waiting task can start there. Comparing it
-// with an earlier state shows whether another pass over the queue can start anything. This matters
-// because samples arrive every second while thousands of tasks may wait.
+// with an earlier state shows whether another pass over the queue can start anything. That saves
+// most passes: samples arrive every second, and thousands of tasks may wait.
 #pragma once
 
 #include <cstdint>

@@ -11,8 +11,8 @@ namespace carma::core {
 namespace {
 
 // Memory that the driver and the MPS server can hold on a GPU without tasks. Without this
-// allowance, a task that needs the whole GPU might wait forever. The original system's v2 subtracts
-// the same amount.
+// allowance, a task that needs the whole GPU might wait forever. The published system allows for
+// the same amount (kV2LessFreeMib).
 constexpr std::int64_t kIdleLeftoverMib = 512;
 // Allows for rounding errors, so that ten shares of 0.1 count as a whole GPU.
 constexpr double kShareRounding = 1e-9;
@@ -185,7 +185,7 @@ bool CheckTaskCount(const Question& q) {
   });
 }
 
-// Whether the predicted gain determines if the task may join. If so, the GPU need not settle first.
+// Whether the predicted gain decides if the task may join. If so, the GPU need not settle first.
 // The task's memory must be promised and its activity known: if the activity is only assumed, the
 // GPU's samples are better evidence than the predicted gain.
 bool IsJudgedByGain(const Question& q) {
@@ -204,7 +204,7 @@ bool CheckSettled(const Question& q) {
   });
 }
 
-// Using less than half a core does not burden the machine, even if no core is idle.
+// Using at most this many cores hardly slows down other tasks, even if no core is idle.
 constexpr double kFewCpus = 0.5;
 
 // An idle GPU is always taken, because using it is worth more than the cores that the task takes

@@ -77,8 +77,8 @@ struct PolicyConfig {
   // How many tasks of the main queue are considered. If a task must wait, the considered tasks
   // behind it may start first. 1: only the head is considered.
   int backfill = 1;
-  // Once other tasks have passed the head of the queue for this long, GPUs are kept for it; empty:
-  // never.
+  // If other tasks can overtake the head of the queue, GPUs are kept for it once it has been the
+  // head for this long; empty: never.
   std::optional<Duration> pass_limit = Duration{3'600'000};
   // The number of possible starts that are simulated to the end and compared with each other and
   // with starting nothing (Future). Used only by mappers that choose the task, and only if all run
@@ -208,7 +208,7 @@ Need NeedOf(const PolicyConfig& config, const TaskRecord& task, const Profile& p
 Need NeedOf(const PolicyConfig& config, const TaskRecord& task);
 
 // Which of the task's GPUs is being chosen. The first GPU may need more free memory than the
-// others, but each GPU must be large enough to be the first.
+// others, but every GPU must have enough total memory to be the first.
 enum class Part { kFirst, kOther };
 enum class Fit { kFits, kNotNow, kNever };
 inline constexpr std::pair<Fit, std::string_view> kFitWords[] = {

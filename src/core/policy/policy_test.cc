@@ -289,7 +289,7 @@ TEST(Mappers, RoundRobinContinuesAfterTheLastPlacement) {
                   }).index);
   };
   EXPECT_EQ(first(), 0U);
-  EXPECT_EQ(first(), 0U);  // scoring does not advance it
+  EXPECT_EQ(first(), 0U);  // scoring does not advance the ring
   ring->Placed(std::vector<Placement>{{GpuIndex{0}, 0}, {GpuIndex{1}, 0}});
   EXPECT_EQ(first(), 3U);
   ring->Placed(std::vector<Placement>{{GpuIndex{3}, 0}});

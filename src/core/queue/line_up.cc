@@ -203,7 +203,7 @@ std::optional<LineUp::Next> LineUp::Pop() {
     const bool is_newcomer = line.newcomer && line.First() == &*line.newcomer;
     const TaskRecord* const record = host_.Find(rank.task);
     if (limited_ && !is_newcomer && record != nullptr && IsLimited(line, *record)) {
-      DropFirst(*heap);  // along with all tasks behind the first
+      DropFirst(*heap);  // drops the whole line
       continue;
     }
     Next next{.task = rank.task,

@@ -87,7 +87,7 @@ class LineUp {
   // How far the usage of the line's account is above (positive) or below its fair share, relative
   // to all usage. 0 unless the queue is in fair order.
   double Excess(std::size_t line) const;
-  // Also charges the line at this rate from now on.
+  // Adds this rate to what the line is charged from now on.
   void Charge(std::size_t line, double rate);
 
  private:
@@ -130,13 +130,13 @@ class LineUp {
   std::size_t AddSum(const FairShare::Use& use, double weight);
   void AddLine(const LineKey& key, const HolderLine* line, const std::string& user,
                const FairShare& shares, const Rules& rules, Time now);
-  Rank RankOf(std::size_t line) const;  // its rank within its account, without the account's share
-  double AccountShareOf(std::size_t line) const;  // Rank::account, among the lines of all accounts
+  Rank RankOf(std::size_t line) const;            // within its account: Rank::account is not set
+  double AccountShareOf(std::size_t line) const;  // for Rank::account
   // Moves the line that currently ranks first to the top. Returns false if no task is left.
   bool SetRight(Heap& heap);
   bool IsLimited(Line& line, const TaskRecord& first) const;
   void DropFirst(Heap& heap);
-  // The heap that contains the first of all lines; null if no task is left.
+  // The heap whose first line goes before those of all other heaps; null if no task is left.
   Heap* FirstOfAll();
 
   const Host& host_;

@@ -30,7 +30,7 @@ enum class Place : std::uint8_t {
   kUnfit,       // restored on a server that can never take it
 };
 
-// The two main queues: tasks without GPUs never wait for tasks with GPUs.
+// There are two main queues, so that tasks without GPUs never wait for tasks with GPUs.
 enum class LineKind : std::uint8_t { kWithGpus, kWithoutGpus };
 LineKind LineKindOf(const TaskRequest& request);
 
@@ -56,7 +56,7 @@ LineKey LineOf(const TaskRecord& task);
 struct HolderLine {
   std::string user;  // the user's name
   std::set<QueueKey> tasks;
-  // The time since which tasks of this line have been waiting without any of them starting.
+  // Since when this line's tasks have been waiting without any of them starting.
   Time waits_since{};
 };
 

@@ -17,7 +17,7 @@
 namespace carma::core {
 namespace {
 
-// Look-ahead is used for at most this many tasks.
+// Look-ahead simulates at most this many tasks of the queue.
 constexpr std::size_t kLongestLine = 48;
 // Mappers that score by added work subtract this factor times LineUp::Excess of the task's line
 // from the task's score.
@@ -136,7 +136,7 @@ std::optional<std::vector<FutureTask>> LineAhead(const State& state) {
     if (!next) break;
     const TaskRecord& task = state.tasks.at(next->task);
     const Need need = NeedNow(state, task);
-    // The simulation does not model the machine's cores and memory.
+    // The simulation ignores the machine's cores and memory, so no task may be waiting for them.
     const std::optional<double> alone_s = LeftS(state, task);
     if (!alone_s || !HostTakes(state, task.id, need.host)) return std::nullopt;
     line.push_back({.need = need, .alone_s = *alone_s});
@@ -152,7 +152,7 @@ std::optional<Pick> PickOf(State& state, std::vector<Group>& groups,
   if (first == nullptr) return std::nullopt;
   Pick by_score{.group = first, .gpus = IndicesOf(BestGpus(*first, state.gpus.links))};
   // In fair order the user with the least usage must not wait for the sake of total throughput.
-  // Nothing is simulated under site rules either, because they may depend on other users' tasks.
+  // Site rules may depend on other users' tasks, so nothing is simulated under them either.
   if (state.config.lookahead == 0 || state.config.order == QueueOrder::kFair ||
       HasOwnRules(state.config))
     return by_score;
@@ -273,7 +273,7 @@ void Advance(const State& state, Group& group) {
   group.need = NeedNow(state, state.tasks.at(*group.first));
 }
 
-// A start only fills the GPUs that it takes and uses up limits, so all other scores remain valid.
+// Apart from the changes handled here, a start leaves all scores valid.
 void NoteStartOf(const State& state, const Group& started, const std::vector<Placement>& taken,
                  const std::vector<GpuView>& views, LineLook& look, const LineUp& line) {
   for (Group& each : look.groups) {
@@ -361,7 +361,7 @@ std::size_t StartBestOf(State& state, LineLook& look, LineUp& line, std::vector<
   }
 }
 
-// Starts may have left too few idle cores for the remaining tasks.
+// Records which of the remaining tasks lack idle cores (starts may have taken them) or fit nowhere.
 void NoteWaiting(State& state, LineLook& look) {
   for (const Group& each : look.groups) {
     if (!each.first) continue;
@@ -381,7 +381,7 @@ void StartBestFirst(State& state, std::vector<GpuView>& views, const std::vector
   state.passes.memory.Clear();
   bool some_wait = false;  // some tasks that could start are still waiting
   const std::set<GpuIndex> taken_before = state.passes.taken_since;
-  std::set<GpuIndex> checked;  // taken in the first round and already checked for its tasks
+  std::set<GpuIndex> checked;  // taken in the first round; the round's tasks were rechecked there
   bool first = true;
   // If the queue is longer than `backfill`, a start allows other tasks to be considered.
   const bool same_tasks =
@@ -400,11 +400,11 @@ void StartBestFirst(State& state, std::vector<GpuView>& views, const std::vector
   for (const TaskId task : state.passes.memory.passed_over) {
     if (state.passes.unplaceable.Contains(task)) state.passes.memory.unplaceable.Insert(task);
   }
-  // The next pass need not check these tasks on these GPUs again, unless it considers different
-  // tasks.
+  // The tasks of the first round were rechecked on these GPUs. The next pass rechecks the GPUs only
+  // if it may consider other tasks.
   if (!same_tasks || !state.passes.memory.passed_over.empty())
     state.passes.taken_since.merge(checked);
-  // Tasks still waiting may be considered again.
+  // Look-ahead left these tasks waiting even though they fit, so they are considered again.
   if (some_wait) state.passes.memory.looked_at.Clear();
   std::swap(state.passes.refused, state.passes.memory.looked_at);
   std::swap(state.passes.unplaceable, state.passes.memory.unplaceable);

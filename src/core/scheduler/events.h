@@ -108,7 +108,7 @@ struct SharingChosen {
   Sharing sharing;
 };
 // A running task has not used its GPUs since `since`, or has begun to use them again (`since` is
-// empty). PolicyConfig::idle_action determines what happens then.
+// empty). PolicyConfig::idle_action decides what happens then.
 struct TaskIdle {
   TaskId id{};
   int attempt = 0;
@@ -169,7 +169,7 @@ struct ResumeRequested {
 // longer of SlotRules::shutdown_notice and SlotRules::notice. Drains of individual GPUs are
 // independent of this event.
 struct ServerClosed {
-  std::string why;  // "The server is ..." with who closed it and until when
+  std::string why;  // completes "The server is ...": who closed it, and until when
   Time empty_by{};
 };
 struct ServerOpened {};  // the machine does not shut down after all
@@ -218,8 +218,8 @@ struct StartTask {
   TaskId id{};
   int attempt = 0;
   std::vector<Placement> placement;
-  // The sharing method does not matter, because the task will never have neighbours. The only
-  // exception: other tasks may join it while it is idle (PolicyConfig::idle_action).
+  // Any sharing method will do, because the task will have no neighbours. The only exception: other
+  // tasks may join it while it is idle (PolicyConfig::idle_action).
   bool alone = false;
   // A memory limit on the task's first GPU must not be lower than this: the claim or, if higher,
   // the predicted bound. 0: nothing is promised.

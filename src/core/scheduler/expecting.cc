@@ -162,9 +162,9 @@ WholeLine WholeLineOf(const State& state, const std::vector<const TaskRecord*>& 
   return line;
 }
 
-// The starts that become possible when time slices end. Empty if GPUs are shared, because then
-// several tasks might have to leave, perhaps to let a task start on other GPUs. Also empty if GPUs
-// are reserved or linked, or if tasks wait for recovery.
+// The starts that become possible when time slices end, up to the first task that needs linked
+// GPUs. Empty if GPUs are shared, because then several tasks might have to leave for one start.
+// Also empty if GPUs are reserved or tasks wait for recovery.
 std::vector<std::optional<Time>> StartsByTurns(const State& state, Time at,
                                                const std::vector<const TaskRecord*>& in_line,
                                                WholeLine line) {

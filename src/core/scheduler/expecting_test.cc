@@ -1,5 +1,5 @@
 // Compares the expected starts of waiting tasks with their actual starts. The tasks of the
-// simulated server have all sizes, share GPUs, and end at or before their limits.
+// simulated server come in all sizes, share GPUs, and end at or before their limits.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -21,7 +21,7 @@ constexpr int kFirst = 60;  // number of tasks at the beginning
 
 struct Figures {
   int told = 0;        // number of predicted latest starts
-  int late = 0;        // number of later starts
+  int late = 0;        // number of starts later than predicted
   double slack_s = 0;  // sum of predicted minus actual starts
 };
 

@@ -106,7 +106,7 @@ Reason Summary(const std::vector<Closed>& closed, const std::string& before) {
 }
 
 // A user's tasks of one class keep their order, so if a limit keeps the first of them waiting, none
-// of the others may pass it.
+// of the others may overtake it.
 std::optional<Reason> ReasonBehindLimited(const State& state, const TaskRecord& task, Time at) {
   if (task.queue == QueueKind::kRecovery || !state.limits.Concerns()) return std::nullopt;
   const std::map<LineKey, HolderLine>& lines = state.queue.Main(LineKindOf(task.request)).holders;
@@ -155,7 +155,7 @@ Reason ReasonBehind(const State& state, const TaskRecord& task, TaskId first) {
 }
 
 // Which GPUs are kept for the task, as text. Empty if none are kept. No GPUs are kept for the head
-// of the queue if no task may pass it.
+// of the queue if no task may overtake it.
 std::string WhatIsKeptFor(const State& state, const TaskRecord& task, Time at) {
   if (state.recovery_hold.task() == task.id) {
     std::vector<std::string> numbers;

@@ -131,7 +131,7 @@ TEST(WarmUp, IsExplainedOnceForAllGpus) {
   EXPECT_THAT(text.substr(text.find("latest")), Not(HasSubstr("samples"))) << text;
 }
 
-// The task's own output must stay hidden whatever code the reason has later. For example, a
+// The task's own output must stay hidden even if the reason gets another code later. For example, a
 // back-off replaces the failure's code.
 TEST(PublicReason, NeverContainsWhatATaskWroteToStderr) {
   using enum ExitKind;

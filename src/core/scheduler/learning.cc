@@ -125,7 +125,7 @@ std::optional<std::int64_t> TaughtMib(const State& state, const TaskRecord& task
   if (lesson == nullptr || (lesson->enough_mib == 0 && lesson->at_least_mib == 0))
     return std::nullopt;
   std::int64_t taught_mib = std::max(lesson->enough_mib, lesson->at_least_mib);
-  // A lesson replaces a prediction. It does not replace a higher value stated by the user, which
+  // A lesson replaces a prediction. It does not replace a higher value that the user gave, which
   // may be meant for a later phase.
   const bool predicted = !task.estimate || task.estimate->predicted_mib;
   if (task.estimate && (lesson->enough_mib == 0 || !predicted))
@@ -293,9 +293,9 @@ void ShowActivity(const State& state, GpuIndex index, Time at, GpuView& view) {
   view.sm_active = std::max(*view.sm_active, SmActivity({}, state.config.sharing, loads, speeds));
 }
 
-// If the bound were promised, the first task of a kind would wait for an empty GPU while by-work
-// fills every gap with other tasks. Such a task hardly ever needs that much memory. The prediction
-// is no longer used once there is a lesson for the task's kind, or after a failure.
+// If the bound were promised, the first task of a kind would wait for an empty GPU while the
+// by-work mapper fills every gap with other tasks. Such a task hardly ever needs that much memory.
+// Once there is a lesson for the task's kind, or after an OOM, this prediction is no longer used.
 std::optional<std::int64_t> LikelyMib(const State& state, const TaskRecord& task) {
   if (!state.config.plateau_after || !state.config.use_given_memory || task.ooms > 0 ||
       !task.estimate)
@@ -348,8 +348,8 @@ Need NeedNow(const State& state, const TaskRecord& task) {
   } else if (const std::optional<std::int64_t> likely_mib = LikelyMib(state, task)) {
     need.memory_mib = likely_mib;
   }
-  // A value stated by the user may be meant for a later phase, when the other GPUs need the same
-  // amount.
+  // A value that the user gave may be meant for a later phase, when the other GPUs need as much as
+  // the first.
   const bool predicted = task.estimate && task.estimate->predicted_mib;
   const bool usual = task.ooms == 0 && !need.idle_gpu && !need.exclusive;
   if (need.gpus > 1 && need.memory_mib && predicted && usual && state.config.plateau_after &&

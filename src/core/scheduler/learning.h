@@ -24,7 +24,7 @@ double DoneS(const State& state, TaskId task);
 std::optional<double> LeftS(const State& state, const TaskRecord& task);
 // What the ending attempt has shown about the task's profile.
 Profile SeenOf(const State& state, const TaskRecord& task);
-// The task's current profile, including lessons about its kind.
+// The task's profile, updated with what was learned from tasks of its kind.
 Profile ProfileNow(const State& state, const TaskRecord& task);
 // Fills in which GPUs the task may use and which reservations admit it.
 void AddWhere(const State& state, const TaskRequest& request,
@@ -44,7 +44,7 @@ void NoteWhatItAwaits(State& state, const TaskRecord& task, const Need& need);
 bool LacksCores(const State& state, const Need& need);
 // Considers refused tasks again once one of them may take turns.
 void ReconsiderAtTurns(State& state);
-// What the task currently needs, including all lessons.
+// What the task currently needs, considering everything learned from its attempts and its kind.
 Need NeedNow(const State& state, const TaskRecord& task);
 
 }  // namespace carma::core

@@ -47,8 +47,8 @@ void CountAsHead(const State& state, Life& life, bool counts) {
     *life.head_since += state.now - *std::exchange(life.limited_since, std::nullopt);
   else
     life.limited_since = state.now;
-  // During this period, overtakes_before is the number of tasks that had passed the head before the
-  // period began.
+  // During this period, overtakes_before is the number of tasks that had overtaken the head before
+  // the period began.
   life.overtakes_before = state.heads.overtakes - life.overtakes_before;
 }
 

@@ -33,7 +33,7 @@ class PassLine {
 
  private:
   const State& state_;
-  std::uint64_t made_at_ = 0;  // OrderChanges
+  std::uint64_t made_at_ = 0;  // value of OrderChanges when order_ was computed
   std::optional<Order> order_;
 };
 std::optional<LimitHit> LimitOn(const State& state, const TaskRecord& task, Time at);

@@ -1,5 +1,5 @@
 // Checks, under random loads and with every mapper, that no task at the head of the queue can be
-// passed forever.
+// overtaken forever.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -38,8 +38,8 @@ class PassingWorld {
     }
   }
 
-  // Runs until all tasks have ended. Returns the longest time that a task was the head of the
-  // queue.
+  // Runs until all tasks have ended. Returns the longest time that any task spent at the head of
+  // the queue.
   Duration LongestFirst(int tasks) {
     for (int i = 0; i < tasks; ++i) {
       TaskRequest request;

@@ -113,8 +113,8 @@ void StartTrial(State& state) {
 
 // Sets GpuView::healthy, GpuView::trouble, and the task that the GPU is kept for.
 void ShowHealth(const State& state, const GpuState& gpu, Time at, GpuView& view) {
-  // While the store refuses writes, samples do not reach the core. They arrive once the store works
-  // again.
+  // While the store refuses writes, samples do not reach the core until the store works again. So a
+  // sample does not age after the core's last event.
   const Duration age = gpu.sample ? std::min(at, state.now) - gpu.sample->taken : Duration{0};
   if (!gpu.healthy) {
     view.trouble = gpu.trouble;
@@ -213,8 +213,8 @@ GpuView ViewOf(const State& state, GpuIndex index, Time at) {
 }
 
 std::vector<GpuView> Views(const State& state, Time at) {
-  // The conversion constructs each view inside the vector. Most decisions build all views, and
-  // moving them took a tenth of the time of each decision triggered by a sample.
+  // Made's conversion operator constructs each view inside the vector. Most decisions build all
+  // views, and moving them took a tenth of the time of each decision triggered by a sample.
   struct Made {
     const State& state;
     GpuIndex index;

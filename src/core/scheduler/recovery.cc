@@ -44,8 +44,8 @@ std::int64_t RoomItHadMib(const State& state, const TaskRecord& task) {
   return least_mib.value_or(0);
 }
 
-// The memory that a retry requires. Lessons of the task's kind may have made the previous promise
-// lower than the bound.
+// The memory that a retry requires. It exceeds the predicted bound even if lessons about the task's
+// kind had made the previous promise lower.
 std::int64_t RetryDemandMib(const State& state, const TaskRecord& task, std::int64_t tried_mib) {
   const std::optional<std::int64_t> predicted_mib = NeedOf(state.config, task).memory_mib;
   std::int64_t had_mib = std::max(task.peak_mib, predicted_mib.value_or(0));
@@ -120,8 +120,8 @@ bool FailedAloneOnLargest(const State& state, const TaskRecord& task) {
   });
 }
 
-// Whether better GPUs may still replace the GPUs that are kept for a head that other tasks have
-// passed. This is allowed until the task has been the head for twice the pass_limit.
+// Whether better GPUs may still replace the GPUs that are kept for an overtaken head. This is
+// allowed until the task has been the head for twice the pass_limit.
 bool MayKeepOthers(const State& state, const TaskRecord& task) {
   return task.queue == QueueKind::kMain && state.config.pass_limit &&
          state.now - state.heads.passed.since < 2 * *state.config.pass_limit;
@@ -197,9 +197,9 @@ void UpdateReservation(State& state) {
   if (!state.config.pass_limit || !state.heads.passed.task ||
       state.now - state.heads.passed.since < *state.config.pass_limit)
     return;
-  // No GPUs need to be kept for the head if no task may pass it.
+  // No GPUs need to be kept for the head if no task may overtake it.
   if (TimesPassed(state) == 0 && FirstOnly(state)) return;
-  // The head may have been cancelled or held after other tasks passed it.
+  // The head may have been cancelled or held since it was recorded.
   if (state.queue.PlaceOf(*state.heads.passed.task) != Place::kEligible) return;
   state.recovery_hold.Keep(state.config, NeedNow(state, state.tasks.at(*state.heads.passed.task)),
                            Views(state, state.now));

@@ -12,7 +12,7 @@
 namespace carma::core {
 namespace {
 
-// The request after the edit. Some fields never change.
+// The request after the edit, which cannot change some of the fields.
 TaskRequest Edited(const TaskRecord& task, TaskRequest wanted) {
   const TaskRequest& before = task.request;
   TaskRequest after = HoldsGpus(task.state) ? before : wanted;

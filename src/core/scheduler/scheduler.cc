@@ -51,8 +51,8 @@ std::vector<Action> Scheduler::HandleAll(Time now, const std::vector<Event>& eve
     std::visit([&state](const auto& each) { state.On(each); }, event);
   state.limits.Advance(now);
   core::SettleReservations(state);
-  // A restored task may have ended before its limit. The shell reports this right after the
-  // restart.
+  // A restored task may already have ended before its time limit, which the shell reports next. So
+  // no time limits are enforced in the step that restores tasks.
   const auto restored = [](const Event& event) {
     return std::holds_alternative<TaskRestored>(event);
   };
@@ -62,8 +62,8 @@ std::vector<Action> Scheduler::HandleAll(Time now, const std::vector<Event>& eve
   }
   core::SortWaiting(state);
   core::LearnPlateaus(state);
-  // A task that has no place in the queue yet must not be passed, so no decisions are made until
-  // all tasks are sorted.
+  // No task may overtake one that has no place in the queue yet, so no decisions are made until all
+  // tasks are sorted.
   if (state.unsorted.empty()) {
     if (state.heads.short_of_host.task) core::NoteShortOfHost(state);
     state.rules->Decide();

@@ -23,7 +23,7 @@ struct Promise {
   std::int64_t claim_mib = 0;
   std::int64_t promised_mib = 0;
   std::int64_t observed_mib = 0;  // in the last sample
-  bool plateau = false;           // its memory is on a plateau and replaces the claim
+  bool plateau = false;           // on a plateau: the memory it uses replaces its claim
 };
 
 // Why one GPU can or cannot take a task now.

@@ -80,7 +80,7 @@ struct Life {
   int overtakes_before = 0;
 };
 
-// A GPU that another task has left so that this task can start there.
+// Until when a freed GPU is kept, and for which task.
 struct KeptPlace {
   TaskId task{};
   Time until{};

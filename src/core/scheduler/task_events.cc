@@ -21,8 +21,8 @@ std::string Told(std::string_view what, const std::string& detail) {
   return fmt::format("{}{}{}.", what, detail.empty() ? "" : ": ", detail);
 }
 
-// The detail is usually a complete text ("exit code 1: ValueError: …"). A text is built here only
-// if the detail is empty.
+// ExitInfo::detail is usually a complete explanation ("exit code 1: ValueError: …"). If it is
+// empty, this function writes one.
 Reason FailureReason(const ExitInfo& exit, const HostShare& host) {
   if (exit.kind == ExitKind::kGpuFault)
     return {ReasonCode::kGpuFault, Told("Failed because of a fault on its GPU", exit.detail)};
@@ -207,7 +207,7 @@ void State::On(const LaunchFailed& event) {
   LeaveGpus(*task);
   if (task->state == TaskState::kStopping) return EndStopped(*this, *task);
   if (event.interrupted) {
-    // A non-empty text is the reason why the task ended immediately through no fault of its own.
+    // If there is text, it says why the task ended immediately through no fault of its own.
     const std::string why = event.text.empty() ? "The daemon exited before the task was started."
                                                : Told("Its GPU could not be used", event.text);
     return Enqueue(*task, task->queue, {ReasonCode::kLaunchFailed, why});

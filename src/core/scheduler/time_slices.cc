@@ -72,7 +72,7 @@ void GoOnLater(State& state, TaskRecord& task, Reason reason) {
   state.Enqueue(task, QueueKind::kMain, std::move(reason));
 }
 
-// Warns the owner that the task loses its progress. Empty if the task has checkpointed.
+// A warning to the owner that the task loses its progress. Empty if the task has checkpointed.
 std::string WhatItCost(const State& state, const TaskRecord& task) {
   if (task.checkpoints > 0) return "";
   if (task.request->checkpoint_signal) {
@@ -157,8 +157,8 @@ StopCause LeavesFor(const State& state, const TaskRecord& running, const TaskRec
 
 // The tasks that may have to leave for the waiting task, in this order: tasks already asked to
 // leave, by deadline; preemptible tasks, lowest priority and shortest run time first; tasks with
-// time slices, by the start of the slice. The first group is sorted by deadline so that later
-// requests do not affect an earlier waiting task.
+// time slices, by the start of the slice. The first group is sorted by deadline so that asking more
+// tasks to leave does not affect an earlier waiting task.
 std::vector<TaskId> LeaversFor(const State& state, const TaskRecord& waiting) {
   struct Leaver {
     Time leaves_by = Time::max();  // deadline, if it was already asked to leave
@@ -188,7 +188,7 @@ std::vector<TaskId> LeaversFor(const State& state, const TaskRecord& waiting) {
   return ids;
 }
 
-// A task that lacks CPU cores would still have to wait after another task has left its GPU.
+// False if the task is limited or lacks cores or main memory, so that free GPUs would not help it.
 bool WaitsForGpus(const State& state, const TaskRecord& task) {
   return !IsLimited(state, task) &&
          HostTakes(state, task.id, HostNeedOf(state.config, task.request));
@@ -210,8 +210,8 @@ void PlanPreemptions(State& state) {
     if (room.Take(need)) continue;  // it only waits for a sample
     const auto who = room.WhoMustLeave(need, LeaversFor(state, waiting));
     if (!who) {
-      // Only the part of the queue that is considered for starts matters. Recovery tasks do not
-      // count here, because they block no other tasks.
+      // Once `backfill` tasks are stuck, no task behind them is considered for a start. Recovery
+      // tasks do not count here, because they block no other tasks.
       if (waiting.queue == QueueKind::kMain && ++stuck >= state.config.backfill) break;
       continue;
     }
@@ -252,8 +252,8 @@ void MakeRoom(State& state) {
   PlanPreemptions(state);
 }
 
-// A freed GPU is kept until all tasks that make room for the same waiting task have left. This time
-// is no longer extended once a different task is first in the queue.
+// A freed GPU is kept until all tasks that make room for the same waiting task have left. Once
+// another task is first in the queue, the GPU is kept for at most kPlaceKept longer.
 void KeepPlaces(State& state) {
   std::optional<std::vector<TaskId>> line;
   for (GpuState& gpu : state.gpus.all) {

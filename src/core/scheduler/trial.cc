@@ -25,7 +25,7 @@ Trial Try(const Scheduler& scheduler, const TaskRequest& request,
              fmt::format("May not start before {}.", base::FormatTimeIso(*request.begin))}};
   if (std::optional<Reason> unmet = UnmetDependency({.request = request}, scheduler.Tasks()))
     return {Fit::kNotNow, std::move(*unmet)};
-  // Tasks ahead of the new task do not matter if the new task is considered together with them.
+  // Tasks ahead of the new task do not block it if it is considered together with them.
   const PolicyConfig& config = scheduler.config();
   const std::size_t looked_at =
       config.recovery_blocks ? 1 : static_cast<std::size_t>(config.backfill);

@@ -102,8 +102,8 @@ std::optional<Time> NextOrder(const State& state) {
 }
 
 void AskForWake(State& state) {
-  // Settling, stale samples and reservations need no wake-up, because they matter only while
-  // samples arrive, and each sample triggers a decision.
+  // Settling, stale samples and reservations need no wake-up. They affect decisions only while
+  // samples arrive, and each sample triggers a decision anyway.
   std::optional<Time> next;
   if (!state.unsorted.empty()) next = state.now;
   const bool anyone = !state.queue.Main().empty() || !state.queue.Recovery().empty() ||

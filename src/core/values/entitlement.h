@@ -100,7 +100,7 @@ struct SlotRules {
   WithoutCheckpoint without_checkpoint = WithoutCheckpoint::kNever;
   // Checkpoint signal for tasks that do not name one.
   std::string checkpoint_signal = "USR1";
-  // Exit codes by which a task reports that it has saved and should be requeued.
+  // Exit codes that a task uses to report that it has saved and should be requeued.
   std::vector<int> exit_codes{85, 99};
   // Classes whose tasks may opt out of time slices (--no-slots). Administrators' tasks always may.
   std::vector<std::string> exempt;

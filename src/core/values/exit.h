@@ -34,12 +34,12 @@ inline constexpr std::pair<StopCause, std::string_view> kStopWords[] = {
 
 enum class ExitKind {
   kSuccess,
-  kFailed,       // the task exited with a non-zero status or by its own signal
+  kFailed,       // the task exited with a non-zero status or was killed by a signal
   kOutOfMemory,  // abnormal end with evidence found by task/verdict/oom_detect.h
   kHostMemory,   // ran out of host memory; fails, because a bigger GPU would not help
   kVictim,       // failed because of a neighbour's fault (MPS); does not count against the task
   kLost,         // the process is gone and left no report
-  kGpuFault,     // the program caused a fault on the GPU; counts as its failure
+  kGpuFault,     // the program caused a fault on the GPU; counts as the task's failure
   // The GPU itself failed. The task restarts on another GPU, and the failure does not count against
   // the task.
   kDeviceFault,

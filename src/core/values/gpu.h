@@ -92,7 +92,7 @@ struct GpuView {
   std::optional<double> idle_cpus;
   bool healthy = true;
   std::string trouble;                 // why it is drained or unhealthy, human-readable
-  std::optional<TaskId> reserved_for;  // the recovering or passed task that the GPU is kept for
+  std::optional<TaskId> reserved_for;  // the recovering or overtaken task that the GPU is kept for
   bool room_made = false;              // kept because another task made room for reserved_for
   Time at{};                           // the time of this view
   // Current and future reservations of the GPU. Valid until the core's next event.

@@ -15,7 +15,7 @@ namespace carma::core {
 // GPUs count as equally fast.
 std::vector<double> PacesOf(std::span<const GpuInfo> gpus);
 
-// The training speed (GpuInfo::speed) configured for a GPU type. NamesType determines which models
+// The training speed (GpuInfo::speed) configured for a GPU type. NamesType decides which models
 // belong to the type.
 struct TypeSpeed {
   std::string type;

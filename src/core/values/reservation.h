@@ -47,8 +47,8 @@ struct Reservation {
   std::vector<std::string> users;
   std::vector<std::string> accounts;
   std::vector<std::string> classes;
-  // Which GPUs are reserved: by name, by type or by number. If no field is set, all GPUs are
-  // reserved.
+  // Which GPUs are reserved: by name, by type or by count. If none of the three is set, all GPUs
+  // are reserved.
   std::vector<std::string> on_gpus;
   std::optional<std::string> gpu_type;
   std::optional<int> count;

@@ -27,7 +27,7 @@ struct Attempt {
   Sharing sharing;
   std::optional<Time> launched;    // when the start was decided
   std::optional<Time> started;     // when its process started
-  std::optional<Time> idle_since;  // time since which it has held GPUs without using them
+  std::optional<Time> idle_since;  // since when it has held GPUs without using them
   // Time at which it got the warning signal before its time limit (TaskRequest::signal_before).
   std::optional<Time> warned;
   std::optional<Time> slot_notice;  // when it was asked to checkpoint because it must leave

@@ -90,7 +90,7 @@ struct TaskRequest {
   std::optional<double> sm_share;
   std::optional<double> max_slowdown;  // the smaller of this and the server's own limit applies
   std::int64_t priority = 0;
-  std::uint32_t uid = 0;               // set by the daemon, not a field of the request
+  std::uint32_t uid = 0;               // set by the daemon, not a JSON field
   std::string user;                    // the user's name, also set by the daemon; stored elsewhere
   std::optional<std::string> account;  // its usage is also charged to this account
   std::optional<std::string> qos;      // its class (core/values/entitlement.h); empty: kUsualQos
@@ -103,7 +103,7 @@ struct TaskRequest {
   bool no_slots = false;
   std::optional<std::string> checkpoint_signal;
   bool held = false;
-  std::optional<TaskId> array;  // the first task of its array; set by the daemon, not a field
+  std::optional<TaskId> array;  // the first task of its array; set by the daemon, not a JSON field
   int array_limit = 0;
 
   static void VisitFields(auto& field, auto& task) {

@@ -1,6 +1,6 @@
 // A CUDA driver for the tests of cuda_context.cc. Like the real driver, it is loaded by name in a
 // child process. It is controlled by CARMA_FAKE_CUDA: "fail=FUNCTION:CODE", "hang=FUNCTION",
-// "crash=FUNCTION", or "@PATH" for a file with one of these texts. It writes the relevant
+// "crash=FUNCTION", or "@PATH" for a file that contains one of these. It writes the relevant
 // environment variables to the file named by CARMA_FAKE_CUDA_LOG.
 #include <unistd.h>
 

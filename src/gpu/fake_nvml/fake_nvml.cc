@@ -50,7 +50,8 @@ Return Check(const char* function) {
   return Listed(Fake().errors, function);
 }
 
-// A handle is the GPU's index plus one. Its higher bits are the instance's index plus one.
+// The low 16 bits of a handle hold the GPU's index plus one. The higher bits hold the instance's
+// index plus one, or 0 for the whole GPU.
 constexpr std::uintptr_t kInstanceUnit = 0x1'0000;
 Device HandleOf(std::size_t gpu, std::size_t instance_plus_one = 0) {
   return reinterpret_cast<Device>(instance_plus_one * kInstanceUnit + gpu + 1);
@@ -68,7 +69,7 @@ Return Check(const char* function, Device device) {
   const FakeNvmlInstance* instance = Instance(device);
   return Listed(instance ? instance->errors : Gpu(device).errors, function);
 }
-// Returns an error for values that instances do not have, as real drivers do.
+// Like a real driver, returns an error for values that only whole GPUs have.
 Return CheckWhole(const char* function, Device device) {
   return Instance(device) ? kInvalidArgument : Check(function, device);
 }
@@ -222,7 +223,7 @@ FAKE_EXPORT Return nvmlGpmSampleFree(GpmSample sample) {
   delete reinterpret_cast<FakeNvmlGpu*>(sample);
   return Listed(Fake().errors, "nvmlGpmSampleFree");
 }
-// A sample stores the GPU's metrics at its time. The metrics of a pair of samples are those of the
+// A sample stores the GPU's current metrics. The metrics of a pair of samples are those of the
 // second sample.
 FAKE_EXPORT Return nvmlGpmSampleGet(Device device, GpmSample sample) {
   *reinterpret_cast<FakeNvmlGpu*>(sample) = Gpu(device);

@@ -44,7 +44,7 @@ ReadResult<std::vector<DeviceInfo>> GuardedProbe::Devices() {
   const auto is_aside = [this](const Place& place) { return aside_.contains(place.number); };
   if (!places_.empty() && std::ranges::all_of(places_, is_aside)) {
     closed_ = ReadError(ErrorCode::kUnavailable, aside_.begin()->second.why);
-    aside_.clear();  // a retry disturbs no other GPU
+    aside_.clear();  // all GPUs hang, so trying them again cannot disturb a working one
     return std::unexpected(*closed_);
   }
   return devices_;
@@ -151,7 +151,7 @@ ReadResult<Reading> GuardedProbe::ReadWith(std::size_t device, base::Time now, b
   }
   reader_->Ask(ReadRequest{*places_[device].current, now});
   std::expected<ReaderAnswer, NoAnswer> answer = reader_->Await(options_.patience);
-  if (!answer && !answer.error().late && !again) {  // as in Open()
+  if (!answer && !answer.error().late && !again) {  // tries once more, as in Open()
     reader_.reset();
     return ReadWith(device, now, true);
   }
