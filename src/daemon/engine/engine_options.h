@@ -31,7 +31,7 @@ struct JobReturnPlan {
 
 struct EngineOptions {
   core::PolicyConfig policy;
-  core::HostInfo host;            // cores and memory available to tasks; empty if not counted
+  core::HostInfo host;            // cores and memory available to tasks; 0: not counted
   task::CgroupControls controls;  // the limits that the kernel enforces
   std::vector<int> all_cores;     // the machine's cores, including those not available to tasks
   bool cpu_cap = false;           // as in task::LaunchOrder

@@ -29,8 +29,8 @@ class Attribution {
   void Remove(core::TaskId task);
   // The task that a process belongs to; empty if it does not belong to a task. The result stays the
   // same until Retain() drops it, even if the process or the parents that connect it to the task
-  // have exited. A process that exited before the first call is found only if it is a task's main
-  // process.
+  // have exited. A process that exited before the first call is found only if it was passed to
+  // Add() or AddRoot(), or is a shim.
   std::optional<core::TaskId> Find(pid_t pid, const SeenProcess& seen);
   // Like the other Find(), but reads the process from /proc now.
   std::optional<core::TaskId> Find(pid_t pid) { return Find(pid, SeeProcess(pid)); }

@@ -36,7 +36,7 @@ Result<store::StoredTask> TouchableBy(Result<store::StoredTask> found, const Cal
                 task::WhyNotTheSubmitter(caller.uid, stored.user, caller.user));
 }
 
-// Returns the task in its new state.
+// Responds with the task in its new state.
 Engine::Done AnswerWithTask(const SharedServices& services, core::TaskId id, const Caller& caller,
                             const api::Responder& reply) {
   return [services, id, caller, reply](const Result<Unit>& done) {
