@@ -220,7 +220,7 @@ std::optional<task::Observation> Ends::Learn(const core::TaskRecord& record) {
   Result<task::TaskSpec> spec =
       stored ? task::SpecFromJsonText(stored->spec_json) : std::unexpected(stored.error());
   Result<std::optional<store::Forecast>> forecast = store_.ForecastOf(record.id);
-  if (!spec || !forecast) return std::nullopt;  // already reported when the task was started
+  if (!spec || !forecast) return std::nullopt;  // the start of the task has already reported this
   const store::Forecast known = forecast->value_or(store::Forecast{});
   task::Observation lesson = estimate::LessonOf(record, *spec, attempt.mapped().where, known.model,
                                                 known.formula, clock_.Now());

@@ -34,8 +34,7 @@ Result<core::TaskRecord> Engine::Translated(store::StoredTask stored) {
   return record;
 }
 
-// Smaller clock changes are ignored, because a process starts a little before its start is
-// reported.
+// Smaller clock changes are ignored: a process starts a little before its start is reported.
 constexpr std::chrono::seconds kClockStep{30};
 
 // The machine's clock may have been set since the previous run. Without a correction, the clock
@@ -52,8 +51,7 @@ void Engine::FollowClock(core::TaskRecord& record) const {
   const std::optional<base::Time> started = record.attempt->started;
   std::optional<base::Duration> age;
   if (started) age = task::SinceStart(starts_.AttemptDir(record.id, record.attempt->number));
-  // If the run time is unknown, as for leases, only a start in the future shows that the clock was
-  // set.
+  // If the run time is unknown, as for leases, only a start in the future reveals a clock change.
   base::Duration step =
       now - std::max(now, started.value_or(record.attempt->launched.value_or(now)));
   if (age) {

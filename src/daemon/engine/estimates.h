@@ -37,7 +37,8 @@ struct EstimateResult {
   core::KindId kind{};
   core::Profile profile;
   store::Forecast forecast;
-  // Average time for each of the tasks that share the summary, including reading and parsing it.
+  // Time per task, including reading and parsing the summary, averaged over the tasks that share
+  // it.
   std::chrono::nanoseconds took{0};
 };
 

@@ -28,7 +28,7 @@ class ToldLine {
   base::Time told_;
 };
 
-// Keeps the snapshots of the most recent unfinished lists for a while.
+// Keeps the latest snapshots for a while, for lists that clients have not finished reading.
 class QueueSnapshots {
  public:
   // Keeps the snapshot of a list. ended_with: the last task of the page that was returned.

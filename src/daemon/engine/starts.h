@@ -28,7 +28,8 @@ class Starts {
          const core::Scheduler& core, Attribution& attribution, PostEvent post);
 
   // Registers an attempt from an earlier run. Must be called before the attempt reaches the core,
-  // so that a repeated stop finds its shim. gid: the GID of the task's owner.
+  // so that its shim is known if the core stops the attempt again. gid: the GID of the task's
+  // owner.
   void Adopt(const core::TaskRecord& record, std::uint32_t gid);
   // Called once when the daemon starts. Removes what finished attempts have left behind. kept:
   // returns whether an attempt was adopted.

@@ -58,7 +58,7 @@ class Attribution {
   std::optional<core::TaskId> RootedIn(const base::ProcessId& process) const;
 
   std::map<core::TaskId, Root> roots_;
-  // The task that each main process or shim belongs to, by pid.
+  // The task of each main process, shim and process passed to AddRoot(), by pid.
   std::unordered_map<pid_t, core::TaskId> by_pid_;
   std::unordered_map<pid_t, Answer> last_;  // the latest results of Find(), by pid
 };

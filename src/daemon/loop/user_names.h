@@ -35,9 +35,9 @@ class UserNames {
   explicit UserNames(std::shared_ptr<boost::asio::io_context> loop, UserNamesOptions options = {});
 
   // Calls back on the loop, immediately if the user is cached, and never after destruction. While
-  // the database hangs or fails, an expired entry is used. While it hangs, only one caller in each
-  // period of `keep` waits; all others get a result immediately. `call` gets kUnavailable if there
-  // is no entry.
+  // the database hangs or fails, an expired entry is used. After a lookup that took too long,
+  // further callers get a result immediately until `keep` has passed. `call` gets kUnavailable if
+  // there is no entry.
   void Ask(std::uint32_t uid, Call call);
 
  private:

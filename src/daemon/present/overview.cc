@@ -74,8 +74,7 @@ struct Shown {
     HideErrors(row);  // all readers of the page get the same text
     return row;
   }
-  // If the store cannot be read, the list is empty, and the overview's `troubles` contain the
-  // error.
+  // If the store cannot be read, returns no rows; `troubles` of the overview has the error.
   std::vector<api::TaskRow> List(bool (*holds)(core::TaskState), std::size_t limit,
                                  bool newest_first) const {
     std::vector<api::TaskRow> rows;

@@ -30,7 +30,7 @@ constexpr std::int64_t kMaxArrayIndex = 1'000'000'000;
 // very large tasks.
 constexpr std::size_t kMostBytes = 256 << 20;
 constexpr std::size_t kMostWritten = std::size_t{4} << 30;
-// Larger bodies are read on a separate thread, because they would delay other calls.
+// Larger bodies are read on a separate thread, because parsing them would delay other calls.
 constexpr std::size_t kReadAtOnceBytes = 128 << 10;
 constexpr std::size_t kReadAtOnceValues = 1'000;
 // Approximate limit on the number of values in a body, because many small values would take
@@ -157,7 +157,7 @@ Result<Described> ReadSubmission(const Call& call, std::size_t max_batch) {
 // done.
 struct Check {
   const SharedServices services;
-  std::vector<task::TaskSpec> specs;  // the first tasks
+  std::vector<task::TaskSpec> specs;  // the tasks to check: the first of the submission
   std::size_t count = 0;              // number of tasks in the submission
   std::uint32_t uid = 0;
   std::string user;
