@@ -23,8 +23,8 @@ class ForecastDrift {
 
   // Records a finished task. Memory given by the user is not a prediction and is ignored. coverage:
   // the share of promises that should be kept (estimate.coverage). If it is 0, the most likely
-  // value is promised, and half of the tasks are expected to exceed it. Returns a sentence about
-  // the last new drift; empty if there is none.
+  // value is promised, and half of the tasks are expected to exceed it. If the task reveals new
+  // drifts, returns a sentence about the last one; otherwise empty.
   std::string Take(const core::TaskRecord& record, double coverage);
 
   // The current drifts, one sentence each, ordered by quantity and method.

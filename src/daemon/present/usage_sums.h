@@ -33,9 +33,9 @@ Result<UsageBy> ParseUsageBy(std::string_view text);
 // are exact to the millisecond, so the total is the same for every grouping.
 class UsageSums {
  public:
-  // Counts only the time in [from, to). A row counts the attempts that begin in its period with
-  // their waiting times, the attempts that run out of memory in the period, and the memory that
-  // attempts leave unused during it.
+  // Counts only the time in [from, to). For its period, a row counts the attempts that begin (and
+  // their waiting times), the attempts that run out of memory, and the memory that attempts leave
+  // unused.
   UsageSums(const UsageBy& by, core::Time from, core::Time to) : by_(by), from_(from), to_(to) {}
 
   // A running attempt must have the current time as its end, and no exit.

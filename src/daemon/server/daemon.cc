@@ -48,7 +48,7 @@ namespace {
 namespace asio = boost::asio;
 
 // If a driver or control daemon does not respond, early requests and the process that started
-// carmad wait this long.
+// carmad wait for at most this long.
 constexpr std::chrono::seconds kLongestSearch{5};
 constexpr std::chrono::seconds kSocketWatch{2};  // between two checks of the socket file
 // Time limit for creating a CUDA context on one GPU.

@@ -342,8 +342,7 @@ Answer EndLease(const SharedServices& services, const Call& call) {
   }));
   const core::TaskId id = stored.record.id;
   if (!core::IsFinal(stored.record.state)) {
-    // Fails, and the error is ignored, if an earlier report of the end has not reached the core
-    // yet.
+    // If an earlier report of the end has not reached the core yet, this fails and is ignored.
     const Result<Unit> ended = services->leases->EndLease(id, end);
     if (!ended && stored.record.state != core::TaskState::kRunning)
       return std::unexpected(ended.error());
