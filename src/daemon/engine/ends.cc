@@ -12,8 +12,8 @@
 namespace carma::daemon {
 namespace {
 
-// A program notices a broken driver within this time after its start. Most of the time is spent
-// importing frameworks.
+// A program that cannot initialise CUDA fails within this time after its launch. Most of the time
+// is spent importing frameworks.
 constexpr base::Duration kBeginning{180'000};
 
 base::Time LaunchOf(const core::TaskRecord& record) {
@@ -61,9 +61,9 @@ bool Ends::NeedsMpsEvidence(const task::ShimEvent& event, const core::TaskRecord
          !task::FindMpsFaultText(event.stderr_tail);
 }
 
-// Measures the time from the launch, because a short task's start and end may be reported together.
-// Returns false for tasks that must not be restarted, such as leases. Their end is recorded as
-// reported.
+// Counts the time from the launch, because a short task's start and end may be reported together.
+// Returns false for tasks that must not be restarted, such as leases, so that their end is recorded
+// as reported.
 bool Ends::CouldNotBegin(const task::ShimEvent& event, const core::TaskRecord& record) const {
   return record.request->requeue && record.attempt->launched &&
          !record.attempt->placement.empty() &&
@@ -81,8 +81,8 @@ void Ends::GiveBack(core::TaskId id, int attempt, const std::string& trouble) {
       .id = id, .attempt = attempt, .text = trouble, .retryable = true, .interrupted = true});
 }
 
-// GPU faults appear in the next driver reading. MPS server faults are reported by the control
-// daemon.
+// Waits for further evidence if necessary: GPU faults appear in the next driver reading, and MPS
+// server faults are reported by the control daemon.
 void Ends::Take(const task::ShimEvent& event) {
   const core::TaskRecord* record = core_.Find(event.id);
   if (record != nullptr && record->attempt->number == event.attempt)
@@ -175,7 +175,7 @@ void Ends::NoteFaults(const core::TaskRecord& record, task::ExitEvidence& eviden
     const std::optional<core::TaskId> origin = gpus_.FaultyTask(at.gpu, LaunchOf(record));
     if (origin == record.id) evidence.made_fault = true;
     if (origin && origin != record.id) evidence.fault_of = fmt::format("task {}", *origin);
-    // No Xid is reported for a lost GPU.
+    // No Xid is reported for a lost GPU, so its last reading is checked too.
     if (evidence.device_fault.empty()) evidence.device_fault = gpus_.LostGpu(at.gpu);
   }
   if (!evidence.program_fault.empty()) evidence.neighbours = HasNeighbours(record);
@@ -220,7 +220,7 @@ std::optional<task::Observation> Ends::Learn(const core::TaskRecord& record) {
   Result<task::TaskSpec> spec =
       stored ? task::SpecFromJsonText(stored->spec_json) : std::unexpected(stored.error());
   Result<std::optional<store::Forecast>> forecast = store_.ForecastOf(record.id);
-  if (!spec || !forecast) return std::nullopt;  // already reported when the task was started
+  if (!spec || !forecast) return std::nullopt;  // the start of the task has already reported this
   const store::Forecast known = forecast->value_or(store::Forecast{});
   task::Observation lesson = estimate::LessonOf(record, *spec, attempt.mapped().where, known.model,
                                                 known.formula, clock_.Now());

@@ -1,4 +1,4 @@
-// Determines why attempts ended, from their output, the driver and their MPS server. Produces the
+// Finds out why attempts ended, from their output, the driver and their MPS server. Produces the
 // observations that CARMA learns from.
 #pragma once
 
@@ -38,7 +38,7 @@ class GpuEvidence {
   // Why this GPU was unreachable in its last reading; empty if it was reachable.
   virtual std::string LostGpu(core::GpuIndex) { return ""; }
   // Tests CUDA on these GPUs, then calls `call` with the reason why CUDA fails on one of them, or
-  // with an empty text if CUDA works or the result is unclear.
+  // with an empty string if CUDA works or the result is unclear.
   virtual void TryCuda(const std::vector<core::GpuIndex>&,
                        std::function<void(const std::string& trouble)> call) {
     call("");
@@ -54,12 +54,12 @@ class Ends {
   Ends(const EngineOptions& options, store::Store& store, const core::Scheduler& core,
        base::Clock& clock, GpuEvidence& gpus, PostEvent post);
 
-  // Handles the end of an attempt that its shim has reported (kExited). The end is posted
-  // immediately if the output explains it or no other evidence could explain it. Otherwise it is
-  // posted once the next driver reading and the MPS server's response have arrived.
+  // Handles the end of an attempt, as reported by its shim (kExited). Posts it immediately if the
+  // output explains it or if no other evidence could explain it. Otherwise posts it once the next
+  // driver reading and the MPS server's response have arrived.
   void Take(const task::ShimEvent& event);
 
-  // Records the tasks whose memory the driver did not report. Their peaks are unreliable.
+  // Records the tasks whose memory the driver did not report, because their peaks are unreliable.
   void Watch(const core::GpuSampled& sampled);
   // Returns the observation from the attempt that just left its GPUs; empty if there is none. Only
   // the first call for an attempt returns one.
@@ -96,7 +96,7 @@ class Ends {
   base::Clock& clock_;
   GpuEvidence& gpus_;
   PostEvent post_;
-  base::Time opened_;  // events before this time are unknown
+  base::Time opened_;  // when this daemon began to watch attempts
   // Ends that will be posted to the core once further evidence arrives.
   std::unordered_map<std::uint64_t, task::ShimEvent> unjudged_;
   // Attempts whose end the shim has reported but the core has not handled yet.

@@ -149,8 +149,8 @@ void Engine::ForgetCalibration(Done done) {
   host_.RequestTurn();
 }
 
-// Returns the attempts that the core needs because limits on gpu_hours now cover a longer period;
-// empty if they do not.
+// If `policy` has limits on gpu_hours over a longer period than before, returns the ended attempts
+// that the core needs for them. Otherwise returns nothing.
 std::optional<std::vector<core::Taken>> Engine::EndedFor(const core::PolicyConfig& policy) {
   const auto longest = [](const core::PolicyConfig& of) {
     core::Duration span{0};
@@ -207,7 +207,7 @@ void Engine::KeepJobReturn(store::JobReturnRow row, const std::string& told, Don
 
 void Engine::Stop() {
   stopped_ = true;
-  // Moves the callbacks out first, because some of their destructors request further changes or
+  // Moves the callbacks out first, because destroying some of them requests further changes or
   // responses.
   const std::vector<Done> next = std::exchange(next_.done, {});
   const std::vector<Done> decided = std::exchange(decided_.done, {});
@@ -306,8 +306,8 @@ void Engine::NoteChange(const core::TaskChanged& change) {
   next_.rows.records.insert_or_assign(record.id, store::RecordRow{record, std::move(uuids)});
 }
 
-// The plan is stored in the same batch as the task's end, so carmad carries it out even after a
-// restart.
+// The plan for the Slurm job is stored in the same batch as the task's end, so carmad carries it
+// out even after a restart.
 void Engine::NoteJobReturn(const core::TaskRecord& record) {
   if (!options_.job_return || !MayComeBack(record, scheduler_.config().slots)) return;
   JobReturnPlan plan = options_.job_return(record);

@@ -56,14 +56,13 @@ class Engine {
   // their shims).
   Result<Unit> Start(std::vector<core::GpuInfo> gpus);
 
-  // Calls `answer` once the tasks are durable. On failure, `answer` gets an error of
-  // Intake::AcceptShare, or kIo if nothing was accepted.
+  // Calls `answer` once the tasks are durable, or with an error listed at Intake::AcceptShare().
   void Submit(TaskList tasks, const Submitter& submitter, Intake::Answer answer);
   // The next turn handles the event. `done` is called once its effects are durable, or with kIo if
   // they will become durable only later.
   void Post(core::Event event, Done done = nullptr);
-  // Posts EstimateReady and stores the other results. If there are many results, each turn handles
-  // only some of them.
+  // Posts EstimateReady and stores the forecast. If there are many results, each turn handles only
+  // some of them.
   void TakeEstimate(EstimateResult result);
   // Resets the calibration to the shipped one. `done` is called once this is durable.
   void ForgetCalibration(Done done);
@@ -94,8 +93,8 @@ class Engine {
   // Removes a reservation at the request of the user `who`. Returns kNotFound if it does not exist.
   Result<Unit> Unbook(core::ReservationId id, const std::string& who, Done done = nullptr);
   const Reservations& reservations() const { return reservations_; }
-  // Applies new options. Options that need a restart must keep their old values. Running attempts
-  // keep the values that they started with.
+  // Applies new options. For options that need a restart, `options` must contain the old values.
+  // Running attempts keep the values that they started with.
   void Follow(const EngineOptions& options);
   // Adds a notice about the server (not about a task's state), to be stored in the next turn.
   void AddNotice(store::Notice notice);
@@ -128,7 +127,7 @@ class Engine {
   // Why the store refuses writes (for example a full disk or a removed database); empty if it
   // accepts them.
   const std::string& store_trouble() const { return store_trouble_; }
-  // Number of tasks accepted since this engine started.
+  // Number of accepted tasks that have reached the core since this engine started.
   std::uint64_t submissions() const { return intake_.accepted(); }
   std::vector<std::string> MpsServers() const { return starts_.MpsServers(); }
   std::optional<core::GpuIndex> GpuByUuid(const std::string& uuid) const;

@@ -197,8 +197,7 @@ TEST_F(ObservationTest, TimeWithoutADaemonIsUnknown) {
 
 TEST_F(ObservationTest, LearnsALowerLimitFromOutOfMemoryAndThePeakFromTheRetry) {
   const core::TaskId id = Submit();
-  // The other process might have left the task too little memory. Without that process the task
-  // would not be retried.
+  // The task is retried because another process on the GPU may have left it too little memory.
   strangers_ = 1;
   Run(id, 5'600, base::Duration(5'000));
   End(id, 1,

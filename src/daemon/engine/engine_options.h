@@ -31,19 +31,19 @@ struct JobReturnPlan {
 
 struct EngineOptions {
   core::PolicyConfig policy;
-  core::HostInfo host;            // cores and memory available to tasks; empty if not counted
+  core::HostInfo host;            // cores and memory available to tasks; 0: not counted
   task::CgroupControls controls;  // the limits that the kernel enforces
   std::vector<int> all_cores;     // the machine's cores, including those not available to tasks
   bool cpu_cap = false;           // as in task::LaunchOrder
   std::string state_dir;
-  std::string machine_start;  // MachineStart()
+  std::string machine_start;  // from MachineStart()
   base::Duration kill_grace{30'000};
   std::int64_t max_output_bytes = 0;
   int output_rotations = 1;
   std::int64_t max_processes = 0;  // limit for one task, as in task::LaunchOrder
   std::size_t max_queued_tasks = 1'000'000;
   std::size_t max_queued_per_user = 1'000'000;
-  std::size_t turn_share = 500;  // approximate number of new tasks per step of a turn
+  std::size_t turn_share = 500;  // new tasks that each step of a turn handles; approximate
   std::optional<base::Duration> default_time_limit;
   NoticeRules notices;
   std::map<std::string, std::string> task_environment;  // environment variables for all tasks

@@ -116,7 +116,7 @@ class SharingTest : public ::testing::Test, public Engine::Host {
     answer(attached);
     Settle();
   }
-  // A task that runs as an MPS client.
+  // Submits a task and starts it as an MPS client.
   core::TaskId Client() {
     const core::TaskId id = Submit();
     Answer(MpsPlace{});

@@ -34,7 +34,7 @@ Result<core::TaskRecord> Engine::Translated(store::StoredTask stored) {
   return record;
 }
 
-// Smaller differences are ignored, because a process starts a little before its start is reported.
+// Smaller clock changes are ignored: a process starts a little before its start is reported.
 constexpr std::chrono::seconds kClockStep{30};
 
 // The machine's clock may have been set since the previous run. Without a correction, the clock
@@ -42,7 +42,7 @@ constexpr std::chrono::seconds kClockStep{30};
 // limits.
 void Engine::FollowClock(core::TaskRecord& record) const {
   const base::Time now = clock_.Now();
-  // The pause after a failure begins when the task is requeued.
+  // The pause after a failure begins when the task is requeued, so both times are moved together.
   if (record.not_before)
     *record.not_before -= record.queued_since - std::min(record.queued_since, now);
   record.submitted = std::min(record.submitted, now);
@@ -51,13 +51,14 @@ void Engine::FollowClock(core::TaskRecord& record) const {
   const std::optional<base::Time> started = record.attempt->started;
   std::optional<base::Duration> age;
   if (started) age = task::SinceStart(starts_.AttemptDir(record.id, record.attempt->number));
-  // If the run time is unknown, as for leases, only times in the future are corrected.
+  // If the run time is unknown, as for leases, only a start in the future reveals a clock change.
   base::Duration step =
       now - std::max(now, started.value_or(record.attempt->launched.value_or(now)));
   if (age) {
     const double scale = 1e9 / static_cast<double>(clock_.RealSpan(base::Duration(1'000)).count());
     const base::Time began = now - std::chrono::duration_cast<base::Duration>(*age * scale);
-    // The recorded start is late if the task started while carmad was not running.
+    // The recorded start is late if carmad was not running when the task started. So an actual
+    // start between the launch and the recorded start needs no correction.
     const base::Time launched = std::min(record.attempt->launched.value_or(*started), *started);
     step = began - std::clamp(began, launched, *started);
   }

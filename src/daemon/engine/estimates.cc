@@ -182,7 +182,7 @@ void EstimateService::ReadNext() {
       });
 }
 
-// Tasks can still be estimated without the summary.
+// Estimates the tasks without the summary.
 void EstimateService::GiveUp() {
   estimate::Summary summary;
   summary.trouble = fmt::format("{}: could not be read within {} s (estimate.time_limit)",

@@ -37,7 +37,8 @@ struct EstimateResult {
   core::KindId kind{};
   core::Profile profile;
   store::Forecast forecast;
-  // Includes the time for reading and parsing the summary, divided among the tasks that share it.
+  // Time per task, including reading and parsing the summary, averaged over the tasks that share
+  // it.
   std::chrono::nanoseconds took{0};
 };
 
@@ -52,10 +53,10 @@ class EstimateService {
                   estimate::AppraisalRules rules, base::Duration time_limit, Take take,
                   Read read = ReadSummaryFile);
 
-  // Tasks without a summary do not wait for other tasks. If a file is not read in time, its thread
-  // is abandoned and its tasks are estimated without the summary. No more summaries are read while
-  // kMostStuck abandoned threads are still hanging. If `take` is set, it receives the results of
-  // these jobs in several parts and in any order.
+  // Tasks without a summary do not wait for other tasks. If a summary is not read in time, the
+  // thread that reads it is abandoned, and the tasks are estimated without the summary. No more
+  // summaries are read while kMostStuck abandoned threads are still hanging. If `take` is set, it
+  // receives the results of these jobs in several parts and in any order.
   void Ask(std::vector<EstimateJob> jobs, Take take = nullptr);
   const estimate::AppraisalRules& rules() const { return appraiser_->rules(); }
   // Applies the new settings to later calls to Ask.

@@ -21,21 +21,20 @@ class ForecastDrift {
   static constexpr std::size_t kLast = 40;
   static constexpr std::size_t kLeast = 8;
 
-  // Records a finished task. Memory stated by the user is not a prediction and is ignored.
-  // coverage: the share of promises that should be kept (estimate.coverage). If coverage is 0, the
-  // most likely value is promised, which half of the tasks exceed. Returns a sentence about a new
-  // drift; empty if there is none. If there are several new drifts, the sentence is about the last
-  // one.
+  // Records a finished task. Memory given by the user is not a prediction and is ignored. coverage:
+  // the share of promises that should be kept (estimate.coverage). If it is 0, the most likely
+  // value is promised, and half of the tasks are expected to exceed it. If the task reveals new
+  // drifts, returns a sentence about the last one; otherwise empty.
   std::string Take(const core::TaskRecord& record, double coverage);
 
   // The current drifts, one sentence each, ordered by quantity and method.
   //
-  // A memory method is reported once it has broken more promises than chance can explain
-  // (probability below 1/1000). The report ends when that probability rises above 1/100. It is also
+  // A method that predicts memory is reported once it has broken more promises than chance can
+  // explain (probability below 1/1000), until that probability rises above 1/100. It is also
   // reported while half of its tasks need less than half of the predicted memory.
   //
-  // A method for SM activity or slowdown is reported while half of its tasks are above 1.5 times
-  // the prediction, or half are below 1/1.5 of it.
+  // A method that predicts SM activity or slowdown is reported while half of its tasks are above
+  // 1.5 times the prediction, or half are below 1/1.5 of it.
   std::vector<std::string> Sentences() const;
 
  private:

@@ -32,7 +32,8 @@ store::StoredEvent AskedEvent(core::TaskId id, const core::Reason& why, base::Ti
 store::StoredEvent NoticeEvent(const store::Notice& notice, base::Time now);
 // The event for a change to a task's Slurm job.
 store::StoredEvent SlurmEvent(core::TaskId id, const std::string& told, base::Time now);
-// The event for closing a GPU, or for reopening it if `why` is empty.
+// The event for closing a GPU, or the whole server if gpu_uuid is empty. Without `why`, the event
+// for reopening it.
 store::StoredEvent DrainEvent(const std::string& gpu_uuid, const std::optional<std::string>& why,
                               base::Time now);
 // The event for a reservation that a user has made or removed.

@@ -17,9 +17,8 @@ namespace carma::daemon {
 
 namespace {
 
-// A share's size is the number of its tasks plus their dependencies, because looking up each
-// dependency takes time. A long description counts as several tasks, one for every kBytesPerTask
-// bytes.
+// Each task counts as one towards the size of a share. So does each of its dependencies, because
+// they must be looked up, and every kBytesPerTask bytes of its description.
 constexpr std::size_t kBytesPerTask = 8192;
 // Limit on the number of remembered output files. All are dropped when it is exceeded.
 constexpr std::size_t kMostOutputs = 20'000;
@@ -40,7 +39,7 @@ core::TaskId Behind(core::TaskId first, std::size_t tasks) {
 
 Result<Unit> Intake::Open() {
   next_id_ = CARMA_TRY(store_.NextId());
-  // Submissions that were never accepted, because carmad was killed before storing the last piece.
+  // These submissions were never accepted, because carmad was killed before storing the last piece.
   given_up_ = CARMA_TRY(store_.Arrivals());
   return Unit{};
 }
@@ -146,7 +145,7 @@ Result<Unit> Intake::AcceptSmall(std::vector<core::Event>& events) {
   return Unit{};
 }
 
-// A task must wait if it depends on a task that the core does not have yet, because the core treats
+// A task must not reach the core before the tasks that it depends on, because the core treats
 // unknown tasks as non-existent.
 bool Intake::WaitsForUntold(const std::vector<core::TaskSubmitted>& news) const {
   if (untold_.empty()) return false;
@@ -232,7 +231,7 @@ Result<Unit> Intake::PutPiece(Arrival& arrival) {
     arrival.first = *next_id_;
     arrival.submitted = clock_.Now();
   }
-  // Only the last batch must become durable immediately. This makes all earlier batches durable
+  // Only the last piece must become durable immediately, which makes all earlier pieces durable
   // too.
   Result<Unit> ok =
       store_.Begin(end == count ? store::Durability::kNow : store::Durability::kLater);
@@ -298,8 +297,8 @@ bool Intake::IsUntold(core::TaskId id) const {
   });
 }
 
-// Sends stored tasks to the core. Looks up dependencies again, because those tasks may have ended
-// in the meantime.
+// Sends stored tasks to the core. Looks up the tasks that they depend on again, because these may
+// have ended in the meantime.
 Result<Unit> Intake::Tell(std::vector<core::Event>& events) {
   std::size_t weight = 0;
   while (!untold_.empty() && weight < options_.turn_share) {
@@ -319,7 +318,7 @@ std::size_t Intake::OnTheWay(std::optional<std::uint32_t> uid) const {
   for (const Accepted& each : untold_) {
     if (!uid || each.news.back().request->uid == *uid) count += each.news.size() - each.told;
   }
-  // Only the first large submission counts, and only once its check has begun.
+  // Of the large submissions, only the first is counted, and only once its check has begun.
   if (!large_.empty() && large_.front().checked > 0) {
     const Submission& submission = large_.front().submission;
     if (!uid || submission.submitter.uid == *uid) count += submission.tasks.size();

@@ -26,7 +26,7 @@ struct Submitter {
   std::uint32_t uid = 0;
   std::uint32_t gid = 0;
   std::string user;
-  std::string remark = {};  // an extra line for the history, or empty
+  std::string remark = {};  // more text for the submission's event; may be empty
   // The submission's name, or empty. If a submission with this name was already accepted, its tasks
   // are returned and nothing new is submitted.
   std::string request = {};
@@ -157,8 +157,8 @@ class Intake {
   std::size_t QueuedOf(std::uint32_t uid);
   // Checks the tasks in [begin, end). Returns a warning, or an empty string.
   Result<std::string> Check(const Submission& submission, std::size_t begin, std::size_t end);
-  // The number of tasks of this user (or of all users if empty) that are accepted or being stored
-  // but have not reached the core.
+  // The number of this user's tasks (of all tasks if `uid` is empty) that are accepted or being
+  // stored but have not reached the core.
   std::size_t OnTheWay(std::optional<std::uint32_t> uid) const;
   Result<Unit> RefuseBeyondLimits(const core::TaskRequest& request, const std::string& name,
                                   std::size_t more,

@@ -185,8 +185,8 @@ Result<base::CopyOnWrite<core::TaskRequest>> Intake::CheckEdit(const core::TaskR
   core::TaskRequest request = task::ToRequest(wanted, before.uid, before.user);
   request.array = before.array;
   const Submission as_new{TaskList({wanted}), {before.uid, 0, before.user, "", ""}, nullptr};
-  // The limits may have changed since submission. A running task must not get a new time limit
-  // merely because its owner adds a comment.
+  // The limits may have changed since submission. A running task must not get a new time limit just
+  // because its owner adds a comment.
   const auto payer = [](const auto& task) { return std::tie(task.account, task.qos); };
   const auto size = [](const auto& task) {
     return std::tie(task.gpus, task.memory_mib, task.cpus, task.host_memory_mib, task.time_limit);
@@ -210,7 +210,7 @@ Result<base::CopyOnWrite<core::TaskRequest>> Intake::CheckEdit(const core::TaskR
   const std::optional<core::Duration> longest = core_.LongestAllowed(request);
   if (longest && !same_size)
     request.time_limit = std::min(request.time_limit.value_or(*longest), *longest);
-  // "12" means twelve minutes, but the user might have meant hours.
+  // Catches a wrong unit: "12" means twelve minutes, but the user might have meant hours.
   const core::Duration ran = clock_.Now() - record.attempt->started.value_or(clock_.Now());
   if (core::HoldsGpus(record.state) && request.time_limit && ran >= *request.time_limit &&
       request.time_limit != before.time_limit) {

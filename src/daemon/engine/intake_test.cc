@@ -38,7 +38,6 @@ class IntakeTest : public ::testing::Test {
     spec.environment = {{"A", "1"}};
     return spec;
   }
-  // Accepts one share.
   Result<std::vector<core::Event>> Accept(Intake& intake) {
     std::vector<core::Event> events;
     const Result<Unit> accepted = intake.AcceptShare(events);

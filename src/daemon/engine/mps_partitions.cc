@@ -25,7 +25,7 @@ Result<MpsLook> MpsPartitions::Join(const MpsControl& control, const Key& who, d
   Result<MpsLook> looked = Look(control, share, deadline);
   if (!looked) return looked;
   Result<MpsPlace> place = Give(control, who, share, deadline);
-  // No client uses the server, so it can be restarted without partitions.
+  // If no client uses the server, it can be restarted without partitions.
   if (!place && place.error().code == ErrorCode::kUnavailable && looked->clients == 0) {
     if (!work_) {
       base::LogWarn("mps_no_partitions",

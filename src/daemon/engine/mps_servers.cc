@@ -286,8 +286,8 @@ void RealMpsServers::EndNow(Entry& entry) {
       },
       [this](Entry& its, bool ended) {
         if (!ended && its.clients.empty() && its.worker.waiting() == 0) return EndSoon(its);
-        // If a task has arrived in the meantime, a later job restarts the server. The entry is also
-        // kept during a back-off.
+        // If a task has arrived in the meantime, its job restarts the server. During a back-off,
+        // the entry is kept because it holds the time of the next start.
         if (!its.clients.empty() || its.worker.waiting() > 0) return;
         if (Clock::now() < its.not_before) return EndSoon(its);
         servers_.erase(KeyOf(its));

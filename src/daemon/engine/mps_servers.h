@@ -1,7 +1,7 @@
 // Runs the MPS servers of tasks. A control daemon is started for a user and a GPU when the first
-// task needs it, and shut down after the last task has left. Failures are recorded. Used only on
-// the loop's thread; slow work runs on one worker per server. docs/server/collocation.md has the
-// rules.
+// task needs it, and shut down after the last task has left. Failures are logged and listed by
+// Troubles(). Used only on the loop's thread; slow work runs on one worker per server.
+// docs/server/collocation.md has the rules.
 #pragma once
 
 #include <functional>

@@ -52,7 +52,7 @@ class NoticeSender {
   Take take_;
   Alarm next_;
   std::map<std::int64_t, std::unique_ptr<Sending>> sending_;  // by notice number
-  // Attempts to send whose results may not be durable yet.
+  // How often each notice was tried, including attempts whose results may not be durable yet.
   std::map<std::int64_t, int> tries_;
 };
 

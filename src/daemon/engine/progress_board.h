@@ -33,8 +33,8 @@ class ProgressBoard {
   // Replaces all known progress. shift_ms: how far the server's clock, which may be simulated, is
   // ahead of the system clock. Returns the tasks that have stalled since the last call.
   std::vector<core::TaskId> Take(std::vector<Seen> seen, std::int64_t shift_ms = 0);
-  // The estimated remaining time of each attempt that has reported progress. now_ms: the server's
-  // time.
+  // The estimated remaining time of each attempt whose progress has changed since the last reading.
+  // now_ms: the server's time.
   core::ProgressSeen Left(std::int64_t now_ms) const;
   // The last report of the attempt; null if it has not reported.
   const task::ProgressReport* Find(core::TaskId id, int attempt) const;

@@ -28,12 +28,12 @@ class ToldLine {
   base::Time told_;
 };
 
-// Keeps the snapshots of the most recent unfinished lists for a while.
+// Keeps the latest snapshots for a while, for lists that clients have not finished reading.
 class QueueSnapshots {
  public:
   // Keeps the snapshot of a list. ended_with: the last task of the page that was returned.
   void Keep(std::shared_ptr<const ToldLine> line, core::TaskId ended_with);
-  // Records the latest snapshot. Fresh() can return it while a list uses it.
+  // Remembers the latest snapshot for Fresh() as long as a list uses it.
   void Remember(const std::shared_ptr<const ToldLine>& line);
   // The latest snapshot if it is recent enough for a new list, otherwise null.
   std::shared_ptr<const ToldLine> Fresh(base::Time now) const;

@@ -17,8 +17,8 @@
 namespace carma::daemon {
 namespace {
 
-// Step size for adjusting a task's limit to other tasks' promises. Smaller steps would need more
-// driver calls.
+// A task's limit is adjusted to other tasks' promises only in steps of at least this size, which
+// saves driver calls.
 constexpr std::int64_t kLimitStepMib = 256;
 
 // The GPUs that can have an MPS server. MIG instances and GPUs of unknown size cannot.
@@ -131,8 +131,9 @@ std::int64_t Starts::GroupLimitMib(const std::vector<core::Placement>& placement
 
 std::map<core::TaskId, std::vector<task::GpuMemoryLimit>> Starts::Rooms(base::Time now) const {
   std::map<core::TaskId, std::vector<task::GpuMemoryLimit>> rooms;
-  // A task that has left its plateau is promised its claim again. However, while promises to other
-  // tasks keep its limit below its claim, only the memory that it uses is counted.
+  // The memory that each promise takes. A task that has left its plateau is promised its claim
+  // again. But while promises to other tasks keep its limit below its claim, only its used memory
+  // is counted.
   const auto kept = [this](const core::Promise& promise) {
     const std::int64_t limit_mib = core_.Find(promise.task)->attempt->sharing.group_limit_mib;
     const bool ceded = !promise.plateau && limit_mib > 0 && limit_mib < promise.claim_mib;
@@ -213,8 +214,8 @@ void Starts::ApplySharing(const core::Sharing& sharing, const core::StartTask& s
 // ---- starts ----
 
 void Starts::Launch(const core::StartTask& start) {
-  // An attempt is usually removed when its task changes to a state without an attempt. A task that
-  // ends and restarts in the same turn skips this state, so its last attempt is removed here.
+  // An attempt's files are usually removed when its task changes to a state without an attempt. A
+  // task that ends and restarts in the same turn skips this state, so the files are removed here.
   if (start.attempt > 1) Forget(start.id, start.attempt - 1);
   Result<task::LaunchOrder> order = OrderFor(start);
   if (!order)

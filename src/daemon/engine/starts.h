@@ -28,7 +28,8 @@ class Starts {
          const core::Scheduler& core, Attribution& attribution, PostEvent post);
 
   // Registers an attempt from an earlier run. Must be called before the attempt reaches the core,
-  // so that a repeated stop finds its shim. gid: the GID of the task's owner.
+  // so that its shim is known if the core stops the attempt again. gid: the GID of the task's
+  // owner.
   void Adopt(const core::TaskRecord& record, std::uint32_t gid);
   // Called once when the daemon starts. Removes what finished attempts have left behind. kept:
   // returns whether an attempt was adopted.
@@ -42,15 +43,15 @@ class Starts {
   // to be stored.
   void StartArranged(const core::TaskRecord& record);
   void Stop(const core::StopTask& stop);
-  // Called after a turn has started and ended attempts. Takes dedicated cores from other tasks or
-  // gives them back.
+  // Called after attempts have started or ended. Takes newly dedicated cores from all other tasks,
+  // or gives back cores that are no longer dedicated.
   void ShareCores();
   // Confines an attempt to its cores once it is running. Other tasks may have received dedicated
   // cores after the attempt's order was written.
   void Confine(const core::TaskRecord& record);
   // Called after a reading. Adjusts the kernel limits of running tasks to the promises: a task may
-  // use its claim plus margin, but no memory that was promised to other tasks since it reached its
-  // plateau.
+  // use its claim plus margin, but no memory that was promised to other tasks since the task
+  // reached its plateau.
   void FollowPromises(base::Time now);
   // Must be called when the attempt has ended or never started.
   void Detach(core::TaskId id, int attempt);

@@ -6,7 +6,7 @@ namespace carma::daemon {
 
 namespace {
 
-// Each variable is a map node with two strings. Short strings are stored inside the string objects.
+// Counts a map node with two strings for each variable.
 std::size_t EnvironmentBytes(const TaskList::Environment& environment) {
   constexpr std::size_t kVariable = 2 * sizeof(std::string) + 64;
   std::size_t bytes = 0;

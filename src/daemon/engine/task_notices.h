@@ -42,8 +42,7 @@ class TaskNotices {
   // Both arguments must outlive this object. The rules may change.
   TaskNotices(const NoticeRules& rules, store::Store& store) : rules_(rules), store_(store) {}
 
-  // Registers a task that has notifications. Tasks without notifications do not need to be
-  // registered.
+  // Registers a task. This is necessary only for tasks with notifications.
   void Join(core::TaskId id, std::optional<core::TaskId> array);
   void JoinIfAsked(const store::StoredTask& task);  // calls Join() if the task has notifications
   void Leave(core::TaskId id);

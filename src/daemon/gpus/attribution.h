@@ -29,8 +29,8 @@ class Attribution {
   void Remove(core::TaskId task);
   // The task that a process belongs to; empty if it does not belong to a task. The result stays the
   // same until Retain() drops it, even if the process or the parents that connect it to the task
-  // have exited. A process that exited before the first call is found only if it is a task's main
-  // process.
+  // have exited. A process that exited before the first call is found only if it was passed to
+  // Add() or AddRoot(), or is a shim.
   std::optional<core::TaskId> Find(pid_t pid, const SeenProcess& seen);
   // Like the other Find(), but reads the process from /proc now.
   std::optional<core::TaskId> Find(pid_t pid) { return Find(pid, SeeProcess(pid)); }
@@ -58,7 +58,7 @@ class Attribution {
   std::optional<core::TaskId> RootedIn(const base::ProcessId& process) const;
 
   std::map<core::TaskId, Root> roots_;
-  // The task that each main process or shim belongs to, by pid.
+  // The task of each main process, shim and process passed to AddRoot(), by pid.
   std::unordered_map<pid_t, core::TaskId> by_pid_;
   std::unordered_map<pid_t, Answer> last_;  // the latest results of Find(), by pid
 };

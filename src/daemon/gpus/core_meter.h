@@ -20,15 +20,15 @@ class CoreMeter {
 
   // Returns means over the last ten seconds, or nothing on the first call or if `proc` cannot be
   // read. Must be called about once a second. Reads a few files in `proc` for each task and does
-  // not block. mains: the first process of each task. Descendants are included if the main thread
-  // of a process started them.
+  // not block. mains: the first process of each task. Descendants are included only if the main
+  // thread of their parent started them.
   std::optional<core::HostSampled> Read(base::Time now, const std::map<core::TaskId, pid_t>& mains);
 
  private:
   struct Reading {
     base::Time when{};
     double busy_s = 0;                       // sum over all cores since boot
-    std::map<core::TaskId, double> tasks_s;  // used by living processes and their reaped children
+    std::map<core::TaskId, double> tasks_s;  // used by running processes and their reaped children
   };
   std::optional<Reading> Look(base::Time now, const std::map<core::TaskId, pid_t>& mains);
   double TreeS(pid_t root) const;

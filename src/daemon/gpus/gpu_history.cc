@@ -64,7 +64,7 @@ GpuTimeline::GpuTimeline(base::Time from, base::Time to, int points,
 
 void GpuTimeline::Add(const store::GpuUsage& usage) {
   std::optional<double> power_w = Known(usage.energy_j);
-  if (power_w == 0.0) power_w.reset();  // another instance of the same GPU reports its energy
+  if (power_w == 0.0) power_w.reset();  // the GPU's energy is in another instance's rows
   if (usage.to > usage.from && power_w) *power_w /= Ms(usage.to - usage.from) / 1000;
   Add(Stretch{.from = usage.from,
               .to = std::min(usage.to, readings_from_),

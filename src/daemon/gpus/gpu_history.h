@@ -22,15 +22,15 @@ inline constexpr int kMostHistoryPoints = 2'000;
 // Computes the time-weighted mean and the maximum of the known values in each span. Pure.
 class GpuTimeline {
  public:
-  // Divides [from, to), where from < to, into at most `points` equal spans. readings: readings of
-  // the GPU, oldest first. Each reading covers the time since the previous one, up to `longest`, so
-  // there is a gap while the driver does not respond.
+  // Divides [from, to), where from < to, into at most `points` equal spans. readings: the GPU's
+  // readings, oldest first. Each reading covers the time since the previous one, up to `longest`,
+  // so there is a gap while the driver does not respond.
   GpuTimeline(base::Time from, base::Time to, int points, const std::vector<HistoryPoint>& readings,
               base::Duration longest);
 
   // Adds a roll-up of the same GPU. Readings take precedence for the time that they cover. The
-  // roll-up's peaks apply to every span that it overlaps, because they may have occurred at any
-  // time in it.
+  // roll-up's peaks apply to every span that it overlaps, because a peak may have occurred at any
+  // time during the roll-up.
   void Add(const store::GpuUsage& usage);
 
   // The points of the curve. Spans without data have no point.

@@ -28,8 +28,8 @@ class GpuTrials {
     // Called with true when a trial begins, so that no task starts on the GPU, and with false when
     // the trial ends.
     std::function<void(core::GpuIndex, bool held)> hold;
-    // Called with the result of a trial: why CUDA does not work on the GPU, or an empty text if it
-    // works again.
+    // Called with the result of a trial: why CUDA does not work on the GPU, or an empty string if
+    // it works again.
     std::function<void(core::GpuIndex, const std::string& why)> found;
     // Returns the last result for the GPU; empty if it no longer applies because an administrator
     // has since opened the GPU.
@@ -40,7 +40,7 @@ class GpuTrials {
             std::vector<std::string> uuids, Try try_cuda, Actions actions);
 
   // Called when a task could not initialise CUDA on these GPUs. then: called on the loop with the
-  // problem of one of the GPUs, or with an empty text if CUDA works and the task is at fault.
+  // problem of one of the GPUs, or with an empty string if CUDA works and the task is at fault.
   void Ask(const std::vector<core::GpuIndex>& gpus, std::function<void(const std::string&)> then);
   // Takes over a GPU that an earlier carmad found broken. The trial is repeated periodically.
   void Restore(core::GpuIndex gpu);

@@ -1,4 +1,4 @@
-// Determines from one reading which tasks and other processes use a GPU, and how much of its memory
+// Finds out from one reading which tasks and other processes use a GPU, and how much of its memory
 // does not belong to any of them.
 #pragma once
 
@@ -54,8 +54,8 @@ std::vector<GpuUse> WhoUses(const gpu::Round& round, const SeenProcesses& seen,
 struct SmShare {
   double sm_active = 0;
   // "alone": measured while no other process was running. "kernel-time": split according to the
-  // processes' kernel times, which the driver reports coarsely. "equal": split equally because
-  // there is no data.
+  // processes' kernel times, which the driver reports coarsely. "equal": split equally, because a
+  // kernel time is unknown or all are 0.
   std::string_view by;
 };
 

@@ -35,7 +35,7 @@ const gpu::DeviceInfo* Before(const gpu::DeviceInfo& device,
   for (const gpu::DeviceInfo& before : known) {
     if (before.uuid == device.uuid) return &before;
   }
-  // Several devices can match, because the instances of a MIG GPU have the same address.
+  // Instances of a MIG GPU are not found by address, because they all have the same address.
   const gpu::DeviceInfo* found = nullptr;
   for (const gpu::DeviceInfo& before : known) {
     if (device.pci.empty() || before.pci != device.pci) continue;

@@ -153,8 +153,8 @@ void Monitor::TakeHealth(std::size_t i, const gpu::Reading& reading,
   const bool anew = device.last && device.last->energy_j && reading.energy_j &&
                     *reading.energy_j < *device.last->energy_j;
   device.rules.Take(reading);
-  // The rules are cleared after the first reading, because the Xids reported with it are older than
-  // the reading.
+  // Clears the rules only after the first reading of a GPU that has come back, because the Xids
+  // reported with this reading may have occurred earlier.
   if (std::exchange(device.away, false) || anew) device.rules.Cleared();
   TakeVerdict(i, events);
 }
@@ -181,8 +181,7 @@ void Monitor::Follow(const MonitorOptions& options) {
   options_.unattributed_mib = options.unattributed_mib;
   for (Device& device : states_) {
     device.rules.Follow(options.health);
-    // Until now the problem was only logged. Clearing it here makes the next reading request a
-    // drain.
+    // Until now the problem was only logged. Forgetting it makes the next reading request a drain.
     if (closes) device.drain_told.clear();
   }
 }

@@ -21,7 +21,7 @@
 
 namespace carma::daemon {
 
-// Every text passed to NoteCuda() begins with this or with core::kDriverUpgradeText.
+// Every problem passed to NoteCuda() begins with this or with core::kDriverUpgradeText.
 inline constexpr std::string_view kCudaTrouble = "CUDA does not work there: ";
 
 struct MonitorOptions {
@@ -66,7 +66,7 @@ class Monitor {
   // The Xids of the last few seconds, newest last, excluding those before `since`.
   std::vector<int> RecentXids(core::GpuIndex gpu, base::Time now, base::Time since = {}) const;
 
-  // Why the last round reported the GPU as lost, even if no earlier round did; empty if it did not.
+  // Why the GPU was lost in the last round, even if only in that round; empty if it was not lost.
   std::string LostNow(core::GpuIndex gpu) const;
 
   // The readings taken in [from, to), oldest first, going back as far as options.history. Limited
@@ -159,7 +159,8 @@ class Monitor {
   // Requests or ends a drain if the result of the health rules or of NoteCuda() has changed.
   void TakeVerdict(std::size_t i, std::vector<core::Event>& events);
   bool UpgradeOf(std::size_t i) const;
-  // The device's own Xids, and those of other instances of the same GPU that affect the whole GPU.
+  // The device's own Xids, and those Xids of the same GPU's other instances that affect the whole
+  // GPU.
   std::vector<int> XidsFor(std::size_t i, const gpu::Round& round) const;
   void WatchUnattributed(std::size_t i, const gpu::Reading& reading);
   // As in UsageMeter::Close().

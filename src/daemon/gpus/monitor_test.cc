@@ -223,8 +223,7 @@ gpu::Reading WithXids(std::int64_t second, std::vector<int> xids) {
   return reading;
 }
 
-// The drains and resumes that the engine must store after a round, as "drain 1 <why>" or "resume
-// 0".
+// Drains and resumes that the engine must store, as "drain 1 <why>" or "resume 0".
 std::vector<std::string> Drains(const std::vector<core::Event>& events) {
   std::vector<std::string> told;
   for (const core::Event& event : events) {

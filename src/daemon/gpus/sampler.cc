@@ -156,7 +156,7 @@ void Sampler::TakeRound(gpu::Round round, SeenProcesses seen) {
 
 void Sampler::AfterNextReading(std::function<void()> call) {
   if (next_reading_.empty() && this_reading_.empty()) {
-    // Task ends must be handled even if the driver hangs.
+    // The callers handle the ends of tasks, which must not wait for a driver that hangs.
     reading_limit_.Set(kReadingLimit + clock_->RealSpan(options_.period), [this] {
       BeginReading();
       TellReading();

@@ -158,8 +158,7 @@ TEST_F(SamplerTest, UsesOnlyTheConfiguredGpus) {
   EXPECT_EQ(gpus_[0][0].uuid, "GPU-1");
   EXPECT_EQ(gpus_[0][1].uuid, "GPU-2");
   EXPECT_EQ(rounds_[0].size(), 2U);
-  // With SamplerOptions::only the stored GPUs are not used, because an earlier carmad may have
-  // managed other GPUs.
+  // With `only`, the stored GPUs are not used, because an earlier carmad may have managed others.
   driver_->Set(Mood::kGone);
   options_.only = {"0"};
   gpus_.clear();

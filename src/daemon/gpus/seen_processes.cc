@@ -6,8 +6,8 @@
 namespace carma::daemon {
 namespace {
 
-// Limits the walk, because the process tree may change while it is being read. Real trees are not
-// this deep.
+// Limit on the walk up the process tree, which may change while it is being read. Real trees are
+// not this deep.
 constexpr int kMaxAncestors = 64;
 
 }  // namespace

@@ -34,7 +34,7 @@ struct EngineServices {
   Engine& engine;
   Monitor& monitor;
   store::Store& store;
-  const config::Settings& settings;  // in force
+  const config::Settings& settings;  // the settings in force
   base::Clock& clock;
   task::LeaseLauncher* leases = nullptr;
   estimate::AppraisalRules rules = {};
@@ -47,7 +47,7 @@ struct EngineServices {
   // on the loop.
   std::function<void(std::function<Answer()> read, std::function<void(Answer)> then)> read_file =
       nullptr;
-  // As EstimateService::Ask.
+  // Like EstimateService::Ask().
   std::function<void(std::vector<EstimateJob>, EstimateService::Take)> estimate = nullptr;
   // Calls back when the task is final, or after `seconds` of real time.
   std::function<void(core::TaskId, int seconds, std::function<void()>)> when_final = nullptr;

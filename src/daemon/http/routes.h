@@ -37,7 +37,7 @@ enum class Access {
   kEverybody,  // everybody, including over TCP; read-only
   // Everybody. Callers on the Unix socket are identified, but may have no name.
   kReaders,
-  kWhoever,  // everybody; the caller is identified if known
+  kWhoever,  // unknown callers, and known users with more than read access
   // Known users, over the Unix socket or with a token. For actions on the caller's own tasks. A
   // token never grants administrator privileges.
   kOwners,

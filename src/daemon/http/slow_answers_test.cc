@@ -21,7 +21,6 @@ Answer Text(const std::string& text) {
 
 class SlowAnswersTest : public ::testing::Test {
  protected:
-  // Runs the loop until the condition holds.
   void Until(const std::function<bool()>& so) {
     const auto patience = std::chrono::steady_clock::now() + kPatience;
     while (!so() && std::chrono::steady_clock::now() < patience) loop_->run_one_for(kPatience);

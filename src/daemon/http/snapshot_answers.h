@@ -27,8 +27,8 @@ using MakeAnswer = std::function<Answer()>;
 // Called on the loop when it is the request's turn. Returns the function that builds the response.
 // An error becomes the response.
 using PrepareAnswer = std::function<Result<MakeAnswer>()>;
-// Makes a PrepareAnswer that calls `read` on the loop. The function that it returns calls `write`
-// with the result.
+// Makes a PrepareAnswer that calls `read` on the loop. The response is then built by calling
+// `write` with the data that was read.
 template <class Read, class Write>
 PrepareAnswer ReadThenWrite(Read read, Write write) {
   return [read = std::move(read), write = std::move(write)]() -> Result<MakeAnswer> {

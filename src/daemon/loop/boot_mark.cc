@@ -13,8 +13,8 @@
 
 namespace carma::daemon {
 
-// The boot ID and the start time of the system's or user's service manager, because services do not
-// outlive their manager.
+// The boot ID and the start time of the system's or user's service manager. No service survives a
+// restart of its manager, even if the kernel keeps running.
 std::string MachineStart() {
   const std::string boot_id = base::BootId();
   if (boot_id.empty()) return {};

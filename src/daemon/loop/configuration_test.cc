@@ -43,7 +43,6 @@ class ConfigurationTest : public ::testing::Test {
   void Write(const std::string& text) const {
     EXPECT_TRUE(base::WriteFileAtomic(dir_ + "/carma.toml", text));
   }
-  // Runs the loop until the condition holds.
   void Until(const std::function<bool()>& so) {
     const auto patience = std::chrono::steady_clock::now() + kLongest;
     while (!so() && std::chrono::steady_clock::now() < patience) loop_->run_one_for(kLongest);

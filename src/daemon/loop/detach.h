@@ -14,14 +14,14 @@ namespace carma::daemon {
 struct Detached {
   pid_t pid = 0;
   bool serves = false;
-  int status = 0;  // from waitpid(), if the process exited before it served
+  int status = 0;  // from waitpid(), if the process exited before it was ready
 };
 
 // Calls `run` in a new process with its own session, in "/", with standard input and output
-// redirected to /dev/null. The process exits with the result of `run`. Its standard error stays
-// open for messages until the process serves, that is, until `run` calls its argument. Waits until
-// the process serves or has exited, and kills it after `limit`. Must be called before any thread is
-// started. Returns kIo if no process or pipe can be created, or kUnavailable after `limit`.
+// redirected to /dev/null. The process exits with the result of `run`. It is ready when `run` calls
+// its argument; until then, its standard error stays open for messages. Waits until the process is
+// ready or has exited, and kills it after `limit`. Must be called before any thread is started.
+// Returns kIo if no process or pipe can be created, kUnavailable after `limit`.
 Result<Detached> RunDetached(const std::function<int(std::function<void()> serves)>& run,
                              std::chrono::milliseconds limit);
 

@@ -15,7 +15,7 @@
 namespace carma::daemon {
 
 // Gives the calling thread a user's file access permissions and drops its capabilities. Other
-// threads are not affected. Does nothing if the daemon runs as that user or if the user is root.
+// threads are not affected. Does nothing if the daemon is not root or if the user is root.
 class ThreadRights {
  public:
   explicit ThreadRights(const task::UserInfo& user);
@@ -39,7 +39,7 @@ class ThreadRights {
 // file or is too large.
 //
 // Without openat2() (before Linux 5.6), /proc links are resolved by their text. If a folder is
-// replaced by a link at that moment, the path may lead through /proc/self.
+// replaced by a link before the file is opened, the path may lead through /proc/self.
 Result<std::string> ReadAs(const task::UserInfo& user, const std::string& path,
                            std::size_t max_bytes);
 

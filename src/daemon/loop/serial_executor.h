@@ -1,4 +1,4 @@
-// Runs expensive calls one at a time, so that they do not overlap.
+// Runs expensive calls one at a time, even if a call continues after its function has returned.
 #pragma once
 
 #include <cstddef>

@@ -35,8 +35,9 @@ class UserNames {
   explicit UserNames(std::shared_ptr<boost::asio::io_context> loop, UserNamesOptions options = {});
 
   // Calls back on the loop, immediately if the user is cached, and never after destruction. While
-  // the database hangs or fails, expired entries are used as well. Further callers then get a
-  // result immediately until `keep` has passed. `call` gets kUnavailable if there is no entry.
+  // the database hangs or fails, an expired entry is used. After a lookup that took too long,
+  // further callers get a result immediately until `keep` has passed. `call` gets kUnavailable if
+  // there is no entry.
   void Ask(std::uint32_t uid, Call call);
 
  private:

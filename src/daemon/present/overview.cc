@@ -12,7 +12,8 @@
 namespace carma::daemon {
 namespace {
 
-// Spans are aligned, so that an idle server's curve has the same text every second.
+// Spans are aligned, so that an idle server's curve has the same values from one second to the
+// next.
 constexpr base::Duration kRecentSpan{15'000};
 constexpr int kRecentSpans = 60;
 // A reading is valid for at most this long. Servers with a longer sampling period show gaps.
@@ -73,8 +74,7 @@ struct Shown {
     HideErrors(row);  // all readers of the page get the same text
     return row;
   }
-  // If the store cannot be read, the list is empty, and the overview's `troubles` contain the
-  // error.
+  // If the store cannot be read, returns no rows; `troubles` of the overview has the error.
   std::vector<api::TaskRow> List(bool (*holds)(core::TaskState), std::size_t limit,
                                  bool newest_first) const {
     std::vector<api::TaskRow> rows;

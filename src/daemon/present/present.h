@@ -17,8 +17,7 @@ namespace carma::daemon {
 api::TaskView Present(const store::StoredTask& stored);
 // Removes what the task wrote to its error stream, because other users must not see it.
 void HideErrors(api::TaskView& view);
-// The task as stored, with live values from the running daemon: current reason, measured memory,
-// pid.
+// The stored task with live values: the current reason, measured memory and pid.
 api::TaskView Present(const store::StoredTask& stored, const Engine& engine, const Monitor& monitor,
                       Attribution& attribution, base::Time now);
 // The notice with only the host part of a URL.

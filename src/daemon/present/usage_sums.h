@@ -33,9 +33,9 @@ Result<UsageBy> ParseUsageBy(std::string_view text);
 // are exact to the millisecond, so the total is the same for every grouping.
 class UsageSums {
  public:
-  // Counts only the time in [from, to). A row counts the attempts that begin in its period, and
-  // their waiting times. Its crashes and unused memory are those of attempts that overlap the
-  // period.
+  // Counts only the time in [from, to). For its period, a row counts the attempts that begin (and
+  // their waiting times), the attempts that run out of memory, and the memory that attempts leave
+  // unused.
   UsageSums(const UsageBy& by, core::Time from, core::Time to) : by_(by), from_(from), to_(to) {}
 
   // A running attempt must have the current time as its end, and no exit.
@@ -67,7 +67,7 @@ class UsageSums {
   // The attempts on one GPU, read in chronological order.
   struct Gpu {
     std::vector<Piece> pieces;
-    std::size_t next = 0;  // 0 until they are sorted
+    std::size_t next = 0;  // all pieces before this index have been added to `there`
     bool sorted = false;
     std::vector<Piece> there;
   };

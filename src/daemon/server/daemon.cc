@@ -47,8 +47,8 @@ namespace {
 
 namespace asio = boost::asio;
 
-// How long early requests, and the process that started the daemon, wait if a driver or control
-// daemon does not respond.
+// If a driver or control daemon does not respond, early requests and the process that started
+// carmad wait for at most this long.
 constexpr std::chrono::seconds kLongestSearch{5};
 constexpr std::chrono::seconds kSocketWatch{2};  // between two checks of the socket file
 // Time limit for creating a CUDA context on one GPU.
@@ -227,7 +227,8 @@ Result<Unit> RealDaemon::Listen() {
     base::LogWarn("tokens_not_read", {{"why", loaded.error().message}});
   CARMA_TRY(FindGroups());
   TakeMeasuredProfiles();
-  // The folder must exist first. Its permissions let all users reach root's socket.
+  // The folder must exist before the socket is created. Its permissions let all users reach root's
+  // socket.
   const config::Settings& settings = in_force_.settings;
   CARMA_TRY(MakeSocketFolder(settings));
   launching_ = CARMA_TRY(OpenLaunching(settings, options_.shim_path));
@@ -460,7 +461,7 @@ void RealDaemon::TakeMeasuredProfiles() {
     base::LogInfo("profiles_read", {{"profiles", in_force_.profiles->size()}});
 }
 
-// A simulated server has its own clock, which the daemon and the tasks use too.
+// A simulated server has its own clock, which the daemon and the tasks also use.
 Result<std::unique_ptr<base::Clock>> MakeClock(const config::Settings& settings) {
   if (settings.simgpu_state.empty()) return std::make_unique<base::SystemClock>();
   const Result<base::ClockOrigin> clock = base::ReadServerClock(settings.simgpu_state);
@@ -472,9 +473,9 @@ Result<std::unique_ptr<base::Clock>> MakeClock(const config::Settings& settings)
 }  // namespace
 
 Result<std::unique_ptr<Daemon>> Daemon::Make(DaemonOptions options) {
-  // These signals must not terminate carmad. They arrive when a client hangs up, when a file
-  // reaches its size limit, and when carmad writes to a terminal in the background (stty tostop).
-  // SIGUSR1 and SIGUSR2 would terminate carmad by default.
+  // Ignored: SIGPIPE (a client has hung up), SIGXFSZ (a file has reached its size limit), SIGTTOU
+  // (carmad writes to a terminal in the background, with stty tostop), and SIGUSR1 and SIGUSR2,
+  // which terminate a process by default.
   for (const int signal : {SIGPIPE, SIGXFSZ, SIGTTOU, SIGUSR1, SIGUSR2}) ::signal(signal, SIG_IGN);
   Signals::Block();  // until Listen()
   base::RaiseOpenFiles();

@@ -82,7 +82,7 @@ Result<Unit> EngineHost::Start(std::vector<core::GpuInfo> gpus) {
   OpenSlurmDesk();
   RestoreHealthDrains();
   mps_->TakeOver(engine_.MpsServers());
-  engine_.PollLauncher();  // a time limit must not end a task that has already ended
+  engine_.PollLauncher();  // before a time limit stops a task that has already ended
   usage_.Set(around_.clock.RealSpan(kUsageSpan), [this] { CloseUsage(); });
   ReadProgress();
   WatchDriver();

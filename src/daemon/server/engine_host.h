@@ -59,7 +59,7 @@ class EngineHost : private Engine::Host {
     LoopMeter& loop_meter;
     FaultOrigins& fault_origins;
     Routes::AskName ask_name;
-    // As in GpuEvidence.
+    // As GpuEvidence::AfterNextReading().
     std::function<void(std::function<void()> call)> after_next_reading;
     std::string shim_path;
     std::string notify_path;

@@ -63,7 +63,7 @@ void EngineHost::PostSeen(core::Event event) {
 // these GPUs again.
 void EngineHost::RestoreHealthDrains() {
   const gpu::HealthRules& rules = settings().health;
-  // A machine restart has reset every GPU.
+  // A restart of the machine resets every GPU, so the reasons for its drains no longer apply.
   const bool anew = MarkBoot(settings().state_dir, base::BootId()) && rules.resume_when_cleared;
   const Result<std::vector<store::Drain>> drains = around_.store.Drains();
   if (!drains) return base::LogWarn("drains_not_read", {{"why", drains.error().message}});

@@ -92,7 +92,6 @@ class EngineHostTest : public ::testing::Test {
     first.xids = std::move(xids);
     host_->TakeRound({first, reading}, {});
   }
-  // Runs the loop until the condition holds.
   void Until(const std::function<bool()>& so) {
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
     while (!so() && std::chrono::steady_clock::now() < end) loop_->run_one_until(end);

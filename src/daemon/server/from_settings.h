@@ -34,13 +34,13 @@ NoticeSenderOptions SenderOptionsOf(const config::Settings& settings, const std:
 estimate::AppraisalRules AppraisalRulesOf(const Configuration::InForce& in_force,
                                           estimate::AppraisalRules rules);
 
-// The engine's options. collocation.method must already be resolved. Members that are not
-// configured (loop, servers, history, job_return) are left empty.
+// The engine's options. collocation.method must already be resolved. Members that do not come from
+// the configuration (loop, mps, limiter, history, job_return) are left empty.
 EngineOptions EngineOptionsOf(const config::Settings& settings, const task::HostFacts& machine,
                               const task::CgroupControls& controls);
 
-// The GPUs in the core's format. Reads from the system which cores are near each GPU; for simulated
-// GPUs these cores are simulated too.
+// Converts the GPUs to the core's format. Finds out from the system which CPUs are near each GPU;
+// for simulated GPUs, this is simulated too.
 std::vector<core::GpuInfo> GpuInfosOf(const config::Settings& settings,
                                       const std::vector<gpu::DeviceInfo>& devices,
                                       const task::HostFacts& machine);

@@ -72,7 +72,8 @@ void ReturningJobs::Look(core::TaskId task) {
       [this, task](const Result<std::optional<slurm::Job>>& seen) {
         if (seen) return Decide(task, *seen);
         base::LogWarn("slurm_not_asked", {{"task", task}, {"why", seen.error().message}});
-        // A job that is still waiting here for GPUs should not also have to wait for Slurm.
+        // The job is still waiting here for GPUs. It should not have to wait for Slurm as well, so
+        // the move is dropped.
         if (returns_.at(task).back.MayBeDropped()) return Leave(task, "");
         LookAgain(task, options_.after_failure);
       });

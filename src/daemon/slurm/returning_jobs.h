@@ -43,8 +43,8 @@ class ReturningJobs {
 
   // Starts to requeue a stored job, which may be left over from an earlier run.
   void Take(const store::JobReturnRow& row);
-  // Whether the task's job is being requeued. The job must not end until Slurm has accepted the
-  // request.
+  // Whether the task's job must not end yet, because Slurm has not accepted its requeue. Also true
+  // while this object does not have the job's row.
   bool Holds(core::TaskId task) const;
   // Whether the task's job is being moved to another node. If so, its lease must not be adopted.
   bool Leaves(core::TaskId task) const;
@@ -57,7 +57,7 @@ class ReturningJobs {
     slurm::JobReturn back;
     std::unique_ptr<Alarm> again;
     bool sent = false;  // Slurm has accepted the requeue
-    // Time at which the job was released in Slurm; empty unless it is moving to another node.
+    // When Slurm released a job that is moving to another node; otherwise empty.
     std::optional<std::chrono::steady_clock::time_point> released = std::nullopt;
     bool elsewhere = false;  // has started on another node, or has waited for a long time
   };

@@ -15,7 +15,7 @@
 namespace carma::daemon {
 
 struct WaitingJobsOptions {
-  std::string node;                         // this node's name until Slurm reports a job on it
+  std::string node;                         // this node's name until its name in Slurm is known
   std::chrono::milliseconds every{2'000};   // between checks; real time
   std::chrono::milliseconds quiet{10'000};  // a job is reported after waiting this long
 };

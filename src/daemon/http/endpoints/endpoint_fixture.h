@@ -128,7 +128,7 @@ class EndpointTest : public ::testing::Test, public Engine::Host {
     call.request.body = std::move(body);
     return call;
   }
-  // The response as a client receives it.
+  // Calls the endpoint and returns the response as a client receives it.
   template <class Services>
   Heard Ask(const Services& services, Answer (*endpoint)(const Services&, const Call&),
             const Call& call) {

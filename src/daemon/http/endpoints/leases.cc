@@ -273,7 +273,8 @@ Result<Unit> MakeLease(const SharedServices& services, const Call& call,
       if (const Result<Unit> done = Submit(services, what, owner, caller, reply); !done)
         reply(std::unexpected(done.error()));
     };
-    // Asks Slurm for the claim, because Slurm does not pass a job's restart count to batch steps.
+    // Always asks Slurm for the claim: a restarted job may have a higher one, but Slurm does not
+    // pass a job's restart count to batch steps.
     if (!services->ask_claim || !asked.key->IsBase()) return submit(asked);
     services->ask_claim(asked.key->job, [asked, submit, reply](const auto& gib) {
       if (!gib) return reply(std::unexpected(gib.error()));
@@ -341,7 +342,7 @@ Answer EndLease(const SharedServices& services, const Call& call) {
   }));
   const core::TaskId id = stored.record.id;
   if (!core::IsFinal(stored.record.state)) {
-    // This fails if an earlier report of the end has not reached the core yet.
+    // If an earlier report of the end has not reached the core yet, this fails and is ignored.
     const Result<Unit> ended = services->leases->EndLease(id, end);
     if (!ended && stored.record.state != core::TaskState::kRunning)
       return std::unexpected(ended.error());

@@ -13,7 +13,7 @@ class OutputTest : public EndpointTest {
   core::TaskId SubmitWriting(const std::string& text) {
     path_ = state_dir_ + "/out";
     EXPECT_TRUE(base::WriteFileAtomic(path_, text));
-    // Needed if the test runs as root.
+    // If the test runs as root, ada's privileges must suffice to enter the folder.
     std::filesystem::permissions(state_dir_, std::filesystem::perms(0755));
     task::TaskSpec spec = Spec();
     spec.stdout_path = path_;

@@ -30,7 +30,7 @@ constexpr std::int64_t kMaxArrayIndex = 1'000'000'000;
 // very large tasks.
 constexpr std::size_t kMostBytes = 256 << 20;
 constexpr std::size_t kMostWritten = std::size_t{4} << 30;
-// Larger bodies are read on a separate thread, because they would delay other calls.
+// Larger bodies are read on a separate thread, because parsing them would delay other calls.
 constexpr std::size_t kReadAtOnceBytes = 128 << 10;
 constexpr std::size_t kReadAtOnceValues = 1'000;
 // Approximate limit on the number of values in a body, because many small values would take
@@ -157,7 +157,7 @@ Result<Described> ReadSubmission(const Call& call, std::size_t max_batch) {
 // done.
 struct Check {
   const SharedServices services;
-  std::vector<task::TaskSpec> specs;  // the first tasks
+  std::vector<task::TaskSpec> specs;  // the tasks to check: the first of the submission
   std::size_t count = 0;              // number of tasks in the submission
   std::uint32_t uid = 0;
   std::string user;
@@ -211,8 +211,8 @@ Json Shown(const task::TaskSpec& spec, const EstimateResult& result, const core:
   return task;
 }
 
-// Whether two tasks are equal except for their names. If successive tasks are equal, only the first
-// is checked.
+// Whether two tasks have equal estimates and are equal except for their names. If successive tasks
+// are equal in this sense, only the first is checked.
 bool IsLike(const Check& check, std::size_t i, std::size_t other) {
   task::TaskSpec same_name = check.specs[other];
   same_name.name = check.specs[i].name;
@@ -287,7 +287,7 @@ void CheckTasks(const SharedServices& services, const Caller& caller, const Task
   });
 }
 
-// owner: the user that the tasks belong to, if different from the caller; otherwise empty.
+// owner: the user that the tasks belong to; logged if different from the caller.
 Intake::Answer AnswerWithNumbers(const Caller& caller, const std::string& owner,
                                  std::vector<std::string> warnings, const api::Responder& reply) {
   return [caller, owner, warnings = std::move(warnings), reply](const Result<Submitted>& done) {
@@ -338,7 +338,7 @@ std::optional<core::TaskId> TaskOf(const SharedServices& services, const Call& c
   return services->engine.attribution().Find(call.request.peer->pid);
 }
 
-// The task's owner. The kernel identified this user when the earlier task was submitted.
+// The owner of the earlier task, as identified by the kernel when that task was submitted.
 Submitter OwnerOf(const store::StoredTask& stored, const Caller& caller) {
   std::string remark = fmt::format("task {} again", stored.record.id);
   if (Owns(caller, stored)) return {caller.uid, caller.gid, caller.user, std::move(remark)};

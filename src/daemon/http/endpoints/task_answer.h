@@ -11,7 +11,8 @@
 
 namespace carma::daemon {
 
-// Whether this caller may read the task's output. False if the caller has no name.
+// Whether this caller may see the task's error messages. True for administrators, and for the owner
+// if the caller's name is known.
 bool SeesErrors(const Caller& caller, const store::TaskOwner& owner);
 // The task as a row of a list, as this caller may see it.
 api::TaskView View(const SharedServices& services, const store::StoredTask& stored,

@@ -36,7 +36,7 @@ Result<store::StoredTask> TouchableBy(Result<store::StoredTask> found, const Cal
                 task::WhyNotTheSubmitter(caller.uid, stored.user, caller.user));
 }
 
-// Returns the task in its new state.
+// Responds with the task in its new state.
 Engine::Done AnswerWithTask(const SharedServices& services, core::TaskId id, const Caller& caller,
                             const api::Responder& reply) {
   return [services, id, caller, reply](const Result<Unit>& done) {
@@ -49,8 +49,7 @@ Engine::Done AnswerWithTask(const SharedServices& services, core::TaskId id, con
   };
 }
 
-// Like AnswerWithTask, but also logs who changed the task ("task_cancel") once the change is
-// durable.
+// Like AnswerWithTask, but also logs who changed the task, once the change is durable.
 Engine::Done AnswerAndLog(const SharedServices& services, const store::StoredTask& stored,
                           std::string_view verb, const Caller& caller, const api::Responder& reply,
                           std::vector<base::Field> more = {}) {
@@ -203,8 +202,8 @@ std::optional<std::string_view> Objection(std::string_view verb, core::TaskState
   return std::nullopt;
 }
 
-// Why the task cannot be requeued. lease: the lease's description; null if the task is not a lease.
-// Only the owner of a lease can start its process again.
+// Why the task cannot be requeued: its options forbid it, or it is a lease, whose process only the
+// owner can start again. lease: its description; null if the task is not a lease.
 std::string WhyNoRequeue(const core::TaskRecord& record, const task::TaskSpec* lease) {
   if (lease == nullptr)
     return fmt::format("task {0} has --no-requeue; use carma redo {0} to submit it again",
