@@ -26,10 +26,9 @@
 namespace carma::sim {
 
 // Uses carmad's own estimators, which learn from finished attempts as in carmad
-// (estimate/appraiser.h, estimate/lesson.h). A user's tasks of one workload count as the same
-// program. A different workload or a different user counts as a different program (user 0:
-// unknown). All servers share what they have learned. Random errors are drawn per task, so an
-// answer does not depend on the time of the request.
+// (estimate/appraiser.h, estimate/lesson.h). Tasks with the same user and workload count as runs of
+// the same program (user 0: unknown). All servers share what they have learned. Random errors are
+// drawn per task, so an answer does not depend on the time of the request.
 class Predictions {
  public:
   // The options and the layout must outlive this object.

@@ -66,7 +66,7 @@ struct Arrival {
   std::optional<double> cpus = {};  // empty: the workload's
   std::string gpu_type = {};        // the only GPU model that the task may use; empty: any
   std::string qos = {};             // one of PolicyConfig::classes; empty: the default class
-  std::string account = {};         // an account that the user may name, or empty
+  std::string account = {};         // an account that the user may use; empty: none
 };
 // Returns kInvalid "path:7: …" for a workload that the catalogue does not have or cannot replay.
 Result<std::vector<Arrival>> Arrivals(const trace::TaskTrace& trace,
@@ -97,7 +97,7 @@ struct EstimateOptions {
   // Advance knowledge of tasks' GPU use and run times.
   enum class Profiles {
     kNone,      // nothing
-    kActivity,  // SM activity and traits; s and p are guessed from them
+    kActivity,  // SM activity and traits, from which sensitivity and pressure are guessed
     kMeasured,  // everything that the catalogue has
   };
   Profiles profiles = Profiles::kNone;
@@ -223,7 +223,7 @@ struct Totals {
   double sm_active = 0;   // mean per GPU, 0..1
   double memory_mib = 0;  // mean per GPU
   // Counts of the simulator's own work: task events in the cores and the cluster, and samples. The
-  // number of samples depends only on MonitorOptions::mode.
+  // number of samples is the only total in which Mode::kOnDemand and Mode::kPeriodic differ.
   std::int64_t task_events = 0;
   std::int64_t samples = 0;
   friend bool operator==(const Totals&, const Totals&) = default;

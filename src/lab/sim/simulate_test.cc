@@ -87,7 +87,7 @@ TEST(Simulate, SomeTasksFailByThemselves) {
   options.failures.per_hour = 1;
   const RunResult run =
       Play(MakeWorld("4xA100-40GB"), std::vector<Arrival>(200, {Duration{0}, &workload}), options);
-  // A share of 1 - exp(-1) of the tasks fails.
+  // Each task runs for one hour, so a share of 1 - exp(-1) fails on average.
   EXPECT_NEAR(static_cast<double>(run.totals.failed) / 200, 0.632, 0.1);
   EXPECT_EQ(run.totals.oom_crashes, 0);
 }

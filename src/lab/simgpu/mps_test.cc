@@ -396,7 +396,7 @@ TEST_F(MpsTest, TerminatingAClientIsSafeButKillingItIsNot) {
          !std::ranges::any_of(*shared_->Residents(), hangs)) {
   }
   terminate(hanging);
-  // Its context is destroyed even though it gets no message.
+  // The hanging client's context is destroyed, although the program makes no CUDA call that fails.
   while (shared_->Look(0)->used_mib > 8'000) {
   }
   EXPECT_TRUE(hanging.Runs());

@@ -37,7 +37,7 @@ MpsFolders MpsFoldersFromEnvironment();
 enum class MpsError {
   kNone = 0,
   kForeignAccess = 700,  // all clients get this error after an illegal access by one of them
-  kLaunchFailed = 719,   // often caused by a program's own bug instead
+  kLaunchFailed = 719,   // often caused by the program's own bug, not by MPS
   kConnectionFailed = 805,
   kRpcFailure = 806,
   kServerNotReady = 807,
