@@ -112,7 +112,7 @@ void Simulation::Exit(JobIndex index, core::ExitKind kind) {
   }
   job.phase = Phase::kWaiting;
   job.untaught = true;
-  // Copied first, because the task may no longer exist once the last server has handled its end.
+  // Built before the loop, because the last iteration may remove the task.
   const core::TaskExited exited{job.id, job.attempt.number, std::move(exit)};
   for (const std::uint32_t each : std::vector(job.Servers().begin(), job.Servers().end())) {
     --servers_[each].launched;

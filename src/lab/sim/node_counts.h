@@ -28,7 +28,7 @@ class NodeCounts {
   // usable_mib: usable memory of each of the node's GPUs. Nodes are numbered from 0.
   void AddNode(std::span<const std::int64_t> usable_mib);
 
-  // Memory is booked in whole GiB, up to the total of a GPU (or of the node).
+  // Requested memory is rounded up to whole GiB, but counts as at most what the GPU (or node) has.
   bool Fits(std::uint32_t node, const CountAsked& asked) const { return Fits(nodes_[node], asked); }
   // Books a request that fits. Returns the chosen GPUs; none with Gres::kCarma.
   std::vector<std::uint32_t> Book(std::uint32_t node, std::uint64_t task, const CountAsked& asked,

@@ -35,8 +35,8 @@ struct ServerShape {
   std::string name;  // "dgx-station-a100", "node 3"
   std::vector<GpuType> gpus;
 };
-// A single server runs as it would under carmad. Several servers, or one server under Slurm, share
-// a queue (above.h).
+// A single server runs as it would under carmad. Several servers, or one server under Slurm, get
+// their tasks from a common queue (above.h).
 struct Cluster {
   std::vector<ServerShape> servers;
 };
@@ -47,7 +47,7 @@ inline constexpr std::size_t kMaxServers = 4096;
 // or several servers ("125 * dgx-a100", "2 * 4xV100-16GB + dgx-h100"). Returns kInvalid for an
 // unknown name or type, no GPUs, or more than kMaxServers servers.
 Result<Cluster> ParseCluster(std::string_view text);
-// Names of known servers with their shapes, for help texts.
+// Names of known servers with their shapes, for the help.
 struct ServerName {
   std::string_view name;
   std::string_view shape;

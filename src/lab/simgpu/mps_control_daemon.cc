@@ -84,7 +84,7 @@ ControlDaemon::ControlDaemon(MpsFolders folders, base::UniqueFd lock,
 
 Result<Unit> ControlDaemon::Open() {
   // Reuses the FIFO of an earlier daemon. If another type of file has this name, the daemon runs
-  // without a FIFO.
+  // without a FIFO and logs nothing.
   ::mkfifo(folders_.LogFifo().c_str(), 0777);
   privileged_ = CARMA_TRY(ListenAnew(folders_.Privileged()));
   listener_ = CARMA_TRY(ListenAnew(folders_.Control()));

@@ -62,7 +62,7 @@ void SetSpan(Job& job, const Row& row, int start, int end, JobCollector& out) {
   out.SetDuration(job, to ? std::optional(*to - *row.Number(start)) : std::nullopt, row.Text(end));
 }
 
-// ---- our own job tables, and tables derived from other formats in the same columns ----
+// ---- job tables in CARMA's format ----
 
 class JobsTable : public TableReader {
  public:

@@ -15,7 +15,7 @@
 
 namespace carma::trace {
 
-// A function that receives the next piece of the text.
+// A function that receives the output piece by piece.
 using Sink = std::function<Result<Unit>(std::string_view)>;
 
 // Formats comment lines that describe a trace's origin, for the beginning of its file.
