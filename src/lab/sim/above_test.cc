@@ -159,7 +159,7 @@ TEST(AboveSlurm, BackfillPassesTheHeadWithoutDelayingIt) {
   const std::vector<Arrival> arrivals{
       {Duration{0}, &one}, {Duration{0}, &two}, {Duration{0}, &endless}, {Duration{0}, &brief}};
   RunOptions options = Placed(Placing::kSlurm, Gres::kGpu);
-  // The queue notices a free GPU with a short delay.
+  // There is a short delay before the queue notices that a GPU is free.
   const std::vector<double> in_order = StartsOf(PlayAbove("2xA100-40GB", arrivals, options));
   EXPECT_NEAR(in_order[1], 1'014, 1);
   EXPECT_NEAR(in_order[2], 1'014 + 514, 2);

@@ -46,7 +46,7 @@ const std::vector<GpuType>& GpuTypes();
 // types), no GPUs, more than kMaxServerGpus, or a MIG partition.
 Result<std::vector<GpuType>> ParseShape(std::string_view shape);
 
-// A GPU of a server whose GPUs can be partitioned with MIG.
+// A GPU in a server shape that may contain MIG partitions.
 struct ShapedGpu {
   GpuType type;
   // Empty optional: MIG is off. Empty list: MIG is on but there are no instances.

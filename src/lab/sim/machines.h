@@ -21,7 +21,7 @@ namespace carma::sim {
 
 class Machines {
  public:
-  // A task that computes on GPUs. The caller assigns its number.
+  // A task that computes on GPUs. The caller gives each one a number, `job` below.
   struct Resident {
     core::TaskId id{};
     const trace::Workload* workload = nullptr;

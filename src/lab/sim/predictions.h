@@ -51,7 +51,7 @@ class Predictions {
     estimate::Appraisal appraisal;
     std::uint64_t asked_after = 0;  // number of lessons at the last request
     bool asked = false;
-    bool stale = true;  // lessons from the workload's own tasks have arrived since then
+    bool stale = true;  // lessons from the workload's own tasks have arrived since that request
   };
   Known& Find(const trace::Workload& workload, std::uint32_t uid);
   // The current estimate for the workload's tasks. Requires a method.

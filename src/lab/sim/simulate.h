@@ -126,8 +126,8 @@ struct MonitorOptions {
     // kPeriodic, but the run is faster.
     kOnDemand,
     kPeriodic,  // every sample of every GPU, as carmad's monitor does
-    // Takes no samples, so decisions use claims only. The policy's SM cap and settling do not
-    // apply.
+    // Takes no samples, so decisions are based on claims alone. The policy's SM cap and settling
+    // do not apply.
     kNone,
   };
   Mode mode = Mode::kOnDemand;

@@ -138,7 +138,7 @@ class Server {
   // Adds the calling process with all its shares to GPUs or instances. A MIG GPU itself is not
   // allowed. If the shares do not fit, none is added and `shortage` explains why. The joining
   // thread must outlive the residency. Returns kInvalid for invalid shares, or kUnavailable if the
-  // table is full.
+  // server has kMaxResidents residents.
   Result<std::unique_ptr<Residency>> Join(const Arrival& arrival,
                                           std::optional<Shortage>& shortage);
 

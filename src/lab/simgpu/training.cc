@@ -26,7 +26,7 @@
 namespace carma::simgpu {
 namespace {
 
-// Time from allocating parameters and states to the first batch.
+// Time from allocating parameters and optimiser states to the first batch.
 constexpr double kFirstBatchS = 1;
 constexpr int kTermExitCode = 128 + SIGTERM;
 constexpr int kUsageExitCode = 2;
