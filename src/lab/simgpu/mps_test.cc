@@ -491,7 +491,7 @@ TEST_F(MpsTest, MisbehavesOnRequest) {
   Behave("hang");
   Process hangs([this] { return Command("get_server_list"); });
   MpsError refused = MpsError::kNone;
-  // The daemon serves peers in sequence, so its reply to Status() shows that it has served this one.
+  // The daemon serves peers in sequence, so its reply to Status() shows that it served this one.
   Process waits([&] { return MpsClient::Join(folders_.pipes, "", refused) ? 0 : 1; });
   waits.Kill(SIGKILL);
   waits.Wait();
