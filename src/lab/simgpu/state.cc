@@ -234,9 +234,8 @@ void Server::BringToPresent() {
   Reap();
 }
 
-// Finds dead residents by the mutexes that they held. However a thread dies, the kernel marks its
-// mutexes before its pid can be reused. Checking a mutex takes nanoseconds; reading /proc takes
-// microseconds.
+// Finds dead residents by the mutexes that they held, which the kernel marks before a dead thread's
+// pid can be reused. Checking a mutex takes nanoseconds; reading /proc takes microseconds.
 void Server::Reap() {
   StateFile& state = *mapping_->state;
   for (int slot = 0; slot < state.world.slots; ++slot) {
