@@ -43,7 +43,7 @@ void Simulation::PlaceOn(JobIndex index, std::span<const std::uint32_t> nodes) {
     servers_[each].whole = IsGang(layout_, job);
     if (slurm_) job.above.pinned = slurm_->Book(job, each, now());
   }
-  // Copied, because `job` may be destroyed before the last server receives its part of the task.
+  // A copy, because `job` may be destroyed before the last server receives its part of the task.
   const std::vector<std::uint32_t> servers(nodes.begin(), nodes.end());
   for (const std::uint32_t each : servers) Submit(each, {&index, 1});
 }

@@ -33,8 +33,8 @@ inline constexpr std::pair<Gres, std::string_view> kGresWords[] = {
     {Gres::kShard, "shard"},
 };
 
-// Options for the queue that feeds the servers. The defaults are those of Slurm and of the
-// plug-in's configuration. PolicyConfig::order applies to this queue too.
+// Options for the queue that feeds the servers. The defaults are those of Slurm and of CARMA's
+// Slurm plug-in. PolicyConfig::order applies to this queue too.
 struct Above {
   Placing placing = Placing::kQueue;
 

@@ -100,7 +100,7 @@ TEST(AboveSlurm, ATaskThatFitsTheCountButNoGpuMovesToAnotherServer) {
   EXPECT_EQ(GpusOf(run), (std::vector<int>{0, 1, 2}));
   EXPECT_EQ(run.totals.requeues, 1);
   EXPECT_EQ(run.totals.attempts, 3);
-  // The task is never sent back, so it waits until another task ends.
+  // The third task is never sent back, so it waits until another task ends.
   options.above.wait_requeues = 0;
   const RunResult patient = PlayAbove("2 * 2xA100-40GB", arrivals, options);
   EXPECT_EQ(patient.totals.requeues, 0);
@@ -159,7 +159,7 @@ TEST(AboveSlurm, BackfillPassesTheHeadWithoutDelayingIt) {
   const std::vector<Arrival> arrivals{
       {Duration{0}, &one}, {Duration{0}, &two}, {Duration{0}, &endless}, {Duration{0}, &brief}};
   RunOptions options = Placed(Placing::kSlurm, Gres::kGpu);
-  // The queue notices a free GPU with a short delay.
+  // There is a short delay before the queue notices that a GPU is free.
   const std::vector<double> in_order = StartsOf(PlayAbove("2xA100-40GB", arrivals, options));
   EXPECT_NEAR(in_order[1], 1'014, 1);
   EXPECT_NEAR(in_order[2], 1'014 + 514, 2);
@@ -177,8 +177,8 @@ TEST(Above, GivesATaskSeveralWholeServersAtOnce) {
   const trace::Workload one = WorkloadOf("one", 1, 500, 4'000);
   const trace::Workload three = WorkloadOf("three", 3, 1'000, 4'000);
   for (const Placing placing : {Placing::kSlurm, Placing::kAsked}) {
-    // The last task must not use the fourth GPU of the first large task's servers, and must not
-    // begin before that task ends.
+    // The first task on three GPUs holds two whole servers. The last task must neither use their
+    // fourth GPU nor start before the first one ends.
     const std::vector<Arrival> arrivals{{Duration{0}, &one},
                                         {Duration{1'000}, &three},
                                         {Duration{2'000}, &one},
@@ -200,8 +200,8 @@ TEST(AboveAsked, ReservesAServerForATaskPassedTooLong) {
   const trace::Workload one = WorkloadOf("one", 1, 1'000, 4'000);
   const trace::Workload two = WorkloadOf("two", 2, 500, 4'000);
   std::vector<Arrival> arrivals{{Duration{0}, &one}, {Duration{0}, &one}, {Duration{0}, &two}};
-  // There is always a waiting task that needs one GPU, and no two running tasks end at the same
-  // time.
+  // Tasks that need one GPU are always waiting, and no two running tasks end at the same time, so
+  // both GPUs are never free for the task that needs two.
   arrivals[1].solo_s = 1'500;
   for (int i = 0; i < 30; ++i) arrivals.push_back({Duration{0}, &one});
   RunOptions options = Placed(Placing::kAsked);

@@ -39,8 +39,8 @@ struct Alike {
   };
   std::vector<Answer> answers;
   std::vector<std::optional<core::Need>> needs;  // by kind of server
-  // Epoch and number of touched servers at the last check that found no server for tasks of this
-  // group.
+  // AskedPlacing's epoch_ and touched_.size() at the last check that found no server for tasks of
+  // this group.
   std::uint64_t none_epoch = 0;
   std::size_t none_touched = 0;
 };

@@ -1,7 +1,6 @@
-// Chooses servers by asking them: each server's guards and mapper determine whether it would start
-// the task now, and how well the task would fit. A server with a waiting task does not accept
-// another one, so a placed task starts immediately unless something unforeseen happens. Private to
-// sim.
+// Chooses servers by asking them: each server reports whether its guards and mapper would start the
+// task now, and how well the task would fit. A server with a waiting task does not accept another
+// one, so a placed task starts immediately unless something unforeseen happens. Private to sim.
 #pragma once
 
 #include <cstdint>

@@ -12,8 +12,8 @@
 namespace carma::sim {
 namespace {
 
-// Whether the task runs outside MPS, so its kernels take turns with those of the MPS clients on its
-// GPUs.
+// Whether the task runs outside MPS, in which case its kernels take turns with those of the MPS
+// clients on its GPUs.
 bool IsNoMpsClient(const RunOptions& options, const Job& job) {
   return options.policy.gangs_take_turns && job.workload().gpus > 1;
 }

@@ -95,8 +95,8 @@ std::vector<double> MostDelivered(const Interference& model, core::SharingMethod
 
 namespace {
 
-// Computes the share of a GPU that one part of a task uses at full speed, provided that no task
-// exceeds a slowdown limit. Results are cached by kind of load.
+// Computes how much of a GPU each part of a task needs at full speed: the part's SM activity,
+// divided by the highest that the GPU can deliver within the slowdown limit. Results are cached.
 class LimitedShares {
  public:
   LimitedShares(std::span<const Arrival> arrivals, const RunOptions& options) {
@@ -152,7 +152,7 @@ std::vector<report::Bound> BoundsOf(const Cluster& cluster, std::span<const Arri
     limited.emplace(arrivals, options);
     pool.slowdown_limit = options.slowdown_limit;
   }
-  // While its memory grows, a task holds less than its peak.
+  // A task starts with this share of its peak memory, so the bound assumes that it holds no more.
   const double least_share = std::min(1.0, options.memory.first_share);
   std::vector<report::BoundTask> tasks;
   tasks.reserve(arrivals.size());

@@ -17,7 +17,7 @@ inline constexpr int kMaxServerGpus = 64;
 inline constexpr std::size_t kMaxTypeBytes = 31;
 inline constexpr std::size_t kMaxNvmlNameBytes = 63;
 
-// One MIG instance: its share of the seven compute slices and eight memory slices.
+// One MIG instance: how many of the GPU's seven compute and eight memory slices it has.
 struct MigSlices {
   int compute = 0;
   int memory = 0;
@@ -46,7 +46,7 @@ const std::vector<GpuType>& GpuTypes();
 // types), no GPUs, more than kMaxServerGpus, or a MIG partition.
 Result<std::vector<GpuType>> ParseShape(std::string_view shape);
 
-// A GPU of a server whose GPUs can be partitioned with MIG.
+// A GPU in a server shape that may contain MIG partitions.
 struct ShapedGpu {
   GpuType type;
   // Empty optional: MIG is off. Empty list: MIG is on but there are no instances.
@@ -75,7 +75,7 @@ const MigProfile* FindMigProfile(int instances);
 // / (1 + (u / compute)^4))^(1/4), where u is the task's SM activity on the whole GPU. This is close
 // to min(1, compute / u) with a rounded knee. Compared with MISO's medians of nine training runs on
 // four instance sizes, with u fitted to each run, the mean error is 4.9 % (at most 16 %). For
-// min(1, compute / u) it is 6.3 % (21 %).
+// min(1, compute / u) itself it is 6.3 % (at most 21 %).
 double MigSpeed(double compute, double sm_active);
 
 }  // namespace carma::sim

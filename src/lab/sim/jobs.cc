@@ -43,12 +43,12 @@ core::TaskRequest RequestOf(const RunOptions& options, const Layout& layout, con
   // start.
   const double cores = std::ceil(std::min(CoresOf(options, job), options.host.cores));
   if (options.host.promised && cores >= 1) request.cpus = static_cast<int>(cores);
-  // Without an estimate, a task requests whole GPUs, as `carma trace replay` does.
+  // Without an estimate, a task requests whole GPUs, as in `carma trace replay`.
   request.exclusive = options.policy.pacing == core::Pacing::kImmediate &&
                       trace::Estimate(job.workload(), options.estimates.source).whole_gpu;
   if (gang) request.exclusive = true;
-  // A server does not retry a task that spans several servers or that Slurm placed. Only Slurm may
-  // requeue it.
+  // A server never retries a task that spans several servers or that Slurm placed.
+  // Simulation::GoesBack decides whether the cluster's queue retries the task.
   if (gang || options.above.placing == Placing::kSlurm) request.max_recoveries = 0;
   if (!server) return request;
   request.gpus = GpusOn(layout, job, *server);

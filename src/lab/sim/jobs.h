@@ -40,7 +40,7 @@ struct PlaceAbove {
   std::shared_ptr<Alike> alike;
   bool placed = false;
   bool leaving = false;                    // its server must return it to the cluster's queue
-  std::vector<std::uint32_t> nodes;        // the whole servers of a task that needs several
+  std::vector<std::uint32_t> nodes;        // all servers of a task that spans several
   std::vector<std::uint32_t> pinned;       // GPUs of its server that Slurm has chosen
   std::optional<std::uint32_t> shunned;    // the server that it was last taken from
   base::Time lined_up{};                   // time at which it last joined the queue

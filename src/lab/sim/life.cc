@@ -39,7 +39,7 @@ void Simulation::OnEstimate(JobIndex index) {
   Job& job = jobs_[index];
   job.phase = Phase::kWaiting;
   if (IsPatient(job)) agenda_.Set(now() + options_.above.wait, Due::kTask, index);
-  // This loop uses a copy of the servers, because the task may be removed during the last step.
+  // Loops over a copy of the servers, because the last iteration may remove the task.
   for (const std::uint32_t each : std::vector(job.Servers().begin(), job.Servers().end())) {
     CatchUp(each);
     events_.emplace_back(predictions_.AnswerFor(job));
@@ -112,7 +112,7 @@ void Simulation::Exit(JobIndex index, core::ExitKind kind) {
   }
   job.phase = Phase::kWaiting;
   job.untaught = true;
-  // Copied first, because the task may no longer exist once the last server has handled its end.
+  // Built before the loop, because the last iteration may remove the task.
   const core::TaskExited exited{job.id, job.attempt.number, std::move(exit)};
   for (const std::uint32_t each : std::vector(job.Servers().begin(), job.Servers().end())) {
     --servers_[each].launched;

@@ -23,16 +23,16 @@ class LinesAbove {
   LinesAbove(core::QueueOrder order, const core::FairRules& rules)
       : order_(order), shares_(rules) {}
 
-  // user: the name of user `uid`, which determines the weight. A returning task keeps its number,
-  // so it gets its old position back.
+  // user: the name of user `uid`, for looking up the user's weight. A returning task keeps its
+  // number, so it gets its old position back.
   void Add(const Waiting& waiting, const std::string& user);
   void Remove(std::uint32_t uid, std::uint64_t number);
   bool empty() const { return count_ == 0; }
   std::size_t size() const { return count_; }
 
   // The first `most` waiting tasks. The fair order is the same as in a server's own queue
-  // (docs/server/policies.md): the user with the smallest share goes first. Running tasks, and
-  // tasks already in the result, count as if they ran for another hour.
+  // (docs/server/policies.md): the user with the smallest share goes first. Running tasks, and the
+  // tasks already chosen for the result, count as if they ran for another hour.
   std::vector<Waiting> First(std::size_t most, core::Time now) const;
 
   // Charges the user at this rate for the GPUs that the task holds, from now until Release().

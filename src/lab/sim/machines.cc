@@ -166,13 +166,13 @@ void Machines::SetPace(base::Time now, std::uint32_t job) {
   of.slowest = pace;
   pace_changed_(job, pace);
   if (sharing_ == core::SharingMethod::kMps && !of.resident.alone) return;
-  // Without MPS, a task's share of each of its GPUs depends on its pace.
+  // Without MPS, the activity of all the task's GPUs depends on its pace.
   for (const std::uint32_t gpu : of.resident.gpus) SetActivity(now, gpu);
 }
 
 core::SharingMethod Machines::SharingOn(std::uint32_t gpu) const {
   const std::vector<Occupant>& occupants = gpus_[gpu].occupants();
-  // Without MPS, the SM activity of a task equals what was measured when it ran alone.
+  // A task on an exclusive GPU is not an MPS client, so its SM activity is as measured without MPS.
   if (occupants.size() == 1 && residents_[occupants.front().job].resident.alone)
     return core::SharingMethod::kStreams;
   return sharing_;

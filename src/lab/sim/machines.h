@@ -21,7 +21,7 @@ namespace carma::sim {
 
 class Machines {
  public:
-  // A task that computes on GPUs. The caller assigns its number.
+  // A task that computes on GPUs. The caller gives each one a number, `job` below.
   struct Resident {
     core::TaskId id{};
     const trace::Workload* workload = nullptr;
@@ -49,8 +49,8 @@ class Machines {
   bool HasRoom(const Resident& resident) const;
   // The task allocates its memory and starts to compute.
   void Enter(base::Time now, std::uint32_t job, Resident resident);
-  // Changes the task's memory at time `since` after its first allocation. Returns false if the task
-  // has run out of memory and left.
+  // Updates the task's memory to what it holds `since` after its first allocation. Returns false if
+  // the task has run out of memory and left.
   bool Resize(base::Time now, std::uint32_t job, base::Duration since);
   void Leave(base::Time now, std::uint32_t job);
 

@@ -29,8 +29,8 @@ double PowerW(const PowerModel& model, double smact);
 
 // The data loaders of all tasks on a server share its CPU cores. This option is off by default
 // because the measured runs hint at the effect (tasks ran 10 to 25 % longer while a demanding task
-// was running on another GPU) but do not determine its constants. A task that needs no cores is not
-// slowed down.
+// was running on another GPU) but are not enough to fit its constants. A task that needs no cores
+// is not slowed down.
 struct HostContention {
   double cores = 0;               // 0: not modelled
   double cores_per_gpu_task = 8;  // busy cores per GPU if a task does not specify a number

@@ -55,8 +55,8 @@ core::GpuSampled Monitor::Sample(std::uint32_t gpu, base::Time taken) {
 }
 
 bool Monitor::IsMoving(std::uint32_t gpu) const {
-  // A new task is first seen up to one period after its start. The GPU has settled one full window
-  // later, and its activity is known after another window.
+  // A new task is first seen up to one period after its start. Its activity is known after its
+  // warm-up and one more window, and by then the GPU has settled too.
   const base::Duration settles = options_.window + options_.period + core::kActivityWarmUp;
   return machines_.Loading(gpu) > 0 ||
          observed_[gpu].sampled < machines_.gpu(gpu).changed() + settles;
@@ -84,7 +84,7 @@ void Monitor::CatchUp(std::uint32_t index, base::Time now, const Queue& queue,
   const base::Time taken = TickAtOrBefore(now);
   for (const std::uint32_t gpu : layout_.GpusOf(index)) {
     if (observed_[gpu].sampled >= taken || !IsMoving(gpu)) continue;
-    // The next tick handles later changes.
+    // Changes after this tick are seen at the next tick.
     events.emplace_back(SampleAsLast(gpu, taken));
     observed_[gpu].sampled = taken;
     ++samples_;

@@ -21,7 +21,7 @@ namespace carma::sim {
 // then decides as if it had seen every sample.
 class Monitor {
  public:
-  // The tasks in a server's core that do not have GPUs yet.
+  // How many tasks in a server's core do not have GPUs yet.
   struct Queue {
     int waiting = 0;
     int recovering = 0;  // how many of the `waiting` tasks are in the recovery queue

@@ -28,7 +28,7 @@ class NodeCounts {
   // usable_mib: usable memory of each of the node's GPUs. Nodes are numbered from 0.
   void AddNode(std::span<const std::int64_t> usable_mib);
 
-  // Memory is booked in whole GiB, up to the total of a GPU (or of the node).
+  // Requested memory is rounded up to whole GiB, but counts as at most what the GPU (or node) has.
   bool Fits(std::uint32_t node, const CountAsked& asked) const { return Fits(nodes_[node], asked); }
   // Books a request that fits. Returns the chosen GPUs; none with Gres::kCarma.
   std::vector<std::uint32_t> Book(std::uint32_t node, std::uint64_t task, const CountAsked& asked,
@@ -70,7 +70,7 @@ class NodeCounts {
   std::int64_t UnitsOf(const Node& node, std::uint32_t pool, const CountAsked& asked) const;
   int PoolsOf(const Node& node, const CountAsked& asked) const;
   bool Fits(const Node& node, const CountAsked& asked) const;
-  // The request must fit.
+  // The pools that the request uses, with the units from each. The request must fit.
   std::vector<Part> PartsFor(const Node& node, const CountAsked& asked) const;
   // The node as it is once all tasks that end by `at` have left.
   static Node At(const Node& node, base::Time at);

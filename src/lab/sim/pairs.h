@@ -44,12 +44,14 @@ struct PairAgreement {
   double r2 = 0;                 // against the mean of the measured values
 };
 
-// Compares the pairs with these formulas, in this order: no interference; the simulator's model of
-// the method (streams, or MPS for tasks of which only the activity is known) with its own factor
-// and with the best factor for these pairs (least squares); 1 / (1 + k u m) with the best k, where
-// u is the task's own utilisation and m is its neighbour's memory utilisation; and, for streams
-// only, a fit to nvidia-smi's utilisation, which is not SM activity. The simulator's model treats
-// the utilisation as SM activity, which may overstate a task's work. pairs: not empty.
+// Compares the pairs, of which there must be at least one, with these formulas, in this order:
+// - no interference,
+// - the simulator's model of the method (for MPS, the guess from activities alone), first with its
+//   own factor and then with the best factor for these pairs (least squares),
+// - 1 / (1 + k u m) with the best k, where u is the task's own utilisation and m is its neighbour's
+//   memory utilisation,
+// - for streams only, a fit to nvidia-smi's utilisation, which is not SM activity.
+// The simulator's model treats the utilisation as SM activity, which may overstate a task's work.
 std::vector<PairAgreement> ComparePairs(core::SharingMethod method,
                                         const std::vector<MeasuredPair>& pairs);
 

@@ -26,10 +26,9 @@
 namespace carma::sim {
 
 // Uses carmad's own estimators, which learn from finished attempts as in carmad
-// (estimate/appraiser.h, estimate/lesson.h). A user's tasks of one workload count as the same
-// program. A different workload or a different user counts as a different program (user 0:
-// unknown). All servers share what they have learned. Random errors are drawn per task, so an
-// answer does not depend on the time of the request.
+// (estimate/appraiser.h, estimate/lesson.h). Tasks with the same user and workload count as runs of
+// the same program (user 0: unknown). All servers share what they have learned. Random errors are
+// drawn per task, so an answer does not depend on the time of the request.
 class Predictions {
  public:
   // The options and the layout must outlive this object.
@@ -52,7 +51,7 @@ class Predictions {
     estimate::Appraisal appraisal;
     std::uint64_t asked_after = 0;  // number of lessons at the last request
     bool asked = false;
-    bool stale = true;  // lessons from the workload's own tasks have arrived since then
+    bool stale = true;  // lessons from the workload's own tasks have arrived since that request
   };
   Known& Find(const trace::Workload& workload, std::uint32_t uid);
   // The current estimate for the workload's tasks. Requires a method.

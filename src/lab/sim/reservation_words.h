@@ -11,8 +11,8 @@
 namespace carma::sim {
 
 // Parses words of `carma reserve`, separated by spaces: "for=ada,bob gpus=0,1 from=9h for-time=8h
-// repeat=weekdays until=30d", "for=nobody count=2 type=a100 from=1d to=2d". Times count from the
-// first submission, which is 0 in Reservation::from and counts as a Monday at midnight. The
+// repeat=weekdays until=30d", "for=nobody count=2 type=a100 from=1d to=2d". Times are relative to
+// the first submission (0 in Reservation::from), which counts as a Monday at midnight. The
 // reservation applies to each server. Reservations for accounts or classes are not supported.
 // Returns kInvalid with a message that says what was expected.
 Result<core::Reservation> ParseReservation(std::string_view text);

@@ -142,8 +142,8 @@ TEST_F(Reserved, RefusesReservationsThatConflict) {
   const auto run = Simulate(*ParseCluster(servers_), arrivals_, options_);
   ASSERT_FALSE(run);
   EXPECT_THAT(run.error().message, ::testing::HasSubstr("would not get its GPUs"));
-  // The hour between two reservations is shorter than the lead, so a task without a limit would
-  // never start.
+  // The hour between two reservations is shorter than the lead time, so a task without a time limit
+  // would never start.
   options_.policy.booking_lead = hours(2);
   options_.reservations = {
       *ParseReservation("for=nobody gpus=all from=0s for-time=23h repeat=daily")};

@@ -35,8 +35,8 @@ struct ServerShape {
   std::string name;  // "dgx-station-a100", "node 3"
   std::vector<GpuType> gpus;
 };
-// A single server runs as it would under carmad. Several servers, or one server under Slurm, share
-// a queue (above.h).
+// A single server runs as it would under carmad. Several servers, or one server under Slurm, get
+// their tasks from a common queue (above.h).
 struct Cluster {
   std::vector<ServerShape> servers;
 };
@@ -47,7 +47,7 @@ inline constexpr std::size_t kMaxServers = 4096;
 // or several servers ("125 * dgx-a100", "2 * 4xV100-16GB + dgx-h100"). Returns kInvalid for an
 // unknown name or type, no GPUs, or more than kMaxServers servers.
 Result<Cluster> ParseCluster(std::string_view text);
-// Names of known servers with their shapes, for help texts.
+// Names of known servers with their shapes, for the help.
 struct ServerName {
   std::string_view name;
   std::string_view shape;
@@ -66,7 +66,7 @@ struct Arrival {
   std::optional<double> cpus = {};  // empty: the workload's
   std::string gpu_type = {};        // the only GPU model that the task may use; empty: any
   std::string qos = {};             // one of PolicyConfig::classes; empty: the default class
-  std::string account = {};         // an account that the user may name, or empty
+  std::string account = {};         // an account that the user may use; empty: none
 };
 // Returns kInvalid "path:7: …" for a workload that the catalogue does not have or cannot replay.
 Result<std::vector<Arrival>> Arrivals(const trace::TaskTrace& trace,
@@ -97,7 +97,7 @@ struct EstimateOptions {
   // Advance knowledge of tasks' GPU use and run times.
   enum class Profiles {
     kNone,      // nothing
-    kActivity,  // SM activity and traits; s and p are guessed from them
+    kActivity,  // SM activity and traits, from which sensitivity and pressure are guessed
     kMeasured,  // everything that the catalogue has
   };
   Profiles profiles = Profiles::kNone;
@@ -126,8 +126,8 @@ struct MonitorOptions {
     // kPeriodic, but the run is faster.
     kOnDemand,
     kPeriodic,  // every sample of every GPU, as carmad's monitor does
-    // Takes no samples, so decisions use claims only. The policy's SM cap and settling do not
-    // apply.
+    // Takes no samples, so decisions are based on claims alone. The policy's SM cap and settling
+    // do not apply.
     kNone,
   };
   Mode mode = Mode::kOnDemand;
@@ -223,7 +223,7 @@ struct Totals {
   double sm_active = 0;   // mean per GPU, 0..1
   double memory_mib = 0;  // mean per GPU
   // Counts of the simulator's own work: task events in the cores and the cluster, and samples. The
-  // number of samples depends only on MonitorOptions::mode.
+  // number of samples is the only total in which Mode::kOnDemand and Mode::kPeriodic differ.
   std::int64_t task_events = 0;
   std::int64_t samples = 0;
   friend bool operator==(const Totals&, const Totals&) = default;

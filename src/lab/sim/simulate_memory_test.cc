@@ -69,7 +69,7 @@ TEST(SimulateMemory, TheMpsLimitEndsATaskWithTooSmallAPromise) {
   EXPECT_EQ(Play(MakeWorld("A100-40GB"), one, options).totals.oom_crashes, 0);
   options.mps_memory_limit = true;
   const RunResult run = Play(MakeWorld("A100-40GB"), one, options);
-  // The next attempt may use more memory.
+  // After the crash, the task is promised more memory.
   EXPECT_EQ(run.totals.oom_crashes, 1);
   EXPECT_EQ(run.totals.succeeded, 1);
   options.policy.margin_mib = 4'000;

@@ -107,7 +107,7 @@ TEST(SimulateSlots, APreemptingClassStartsAtOnce) {
                                  {.at = Duration{500'000}, .workload = &look, .qos = "urgent"}};
   const RunResult run = Play(MakeWorld("A100-40GB"), two, options);
   EXPECT_EQ(run.record->tasks[0].attempts.size(), 2u);
-  // The task saves for 20 s and takes 2 s to exit.
+  // The urgent task waits while the spare task saves (20 s) and exits (2 s).
   EXPECT_EQ(run.record->tasks[1].attempts[0].started,
             run.record->tasks[1].submitted + Duration{22'000});
   options.policy.classes.clear();

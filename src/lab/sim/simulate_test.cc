@@ -39,7 +39,7 @@ TEST(Simulate, ATaskThatStaysAloneRunsWithoutMps) {
   options.policy.mapper = "exclusive";
   const RunResult run = Play(MakeWorld("A100-40GB"), {{Duration{0}, &workload}}, options);
   EXPECT_NEAR(run.totals.sm_active, 0.5 * 1'000 / 1'014, 1e-9);
-  // The results are the same as without sharing, even for multi-GPU tasks.
+  // kAlone gives the same results as the exclusive mapper, even for multi-GPU tasks.
   const std::vector<trace::Workload> workloads = Mixed();
   const std::vector<Arrival> arrivals = Crowd(workloads, 40);
   const Totals by_mapper = Play(MakeWorld("4xA100-40GB"), arrivals, options).totals;
@@ -87,7 +87,7 @@ TEST(Simulate, SomeTasksFailByThemselves) {
   options.failures.per_hour = 1;
   const RunResult run =
       Play(MakeWorld("4xA100-40GB"), std::vector<Arrival>(200, {Duration{0}, &workload}), options);
-  // A share of 1 - exp(-1) of the tasks fails.
+  // Each task runs for one hour, so a share of 1 - exp(-1) fails on average.
   EXPECT_NEAR(static_cast<double>(run.totals.failed) / 200, 0.632, 0.1);
   EXPECT_EQ(run.totals.oom_crashes, 0);
 }

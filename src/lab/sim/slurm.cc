@@ -79,7 +79,7 @@ void SlurmPlacing::PlaceInOrder(base::Time now, const PlaceTask& place) {
   while (!lines_.empty()) {
     const JobIndex head = lines_.First(1, now).front().job;
     const std::vector<std::uint32_t> nodes = NodesFor(jobs_[head], now, nullptr);
-    freed_.clear();  // freed_ only covers the blocked task
+    freed_.clear();  // freed_ applies only to the blocked task
     blocked_.reset();
     if (nodes.empty()) {
       blocked_ = core::Number(jobs_[head].id);

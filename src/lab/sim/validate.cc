@@ -34,8 +34,8 @@ const TraceFacts& FactsOf(PublishedTrace trace) {
   return *std::ranges::find(kTraces, trace, &TraceFacts::trace);
 }
 
-// The policies of chapter 6. "2 GB" and "5 GB" are the memory floors of its scripts: 2000 and 5000
-// MiB.
+// The policies of the dissertation's chapter 6. In its scripts, the memory floors "2 GB" and "5 GB"
+// are 2000 and 5000 MiB.
 constexpr PublishedPolicy kPolicies[] = {
     {"exclusive", "exclusive", 0, 0, 0, "none", core::SharingMethod::kAlone},
     {"round robin, streams", "round-robin", 0, 0, 0, "none", core::SharingMethod::kStreams},

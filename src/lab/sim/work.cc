@@ -59,8 +59,8 @@ bool Work::Save(base::Time now, base::Duration cost) {
   const double saved_s = solo_s_ - attempt_s_ + DoneS();
   const bool gains = saved_s > saved_s_ + kGainS;
   saved_s_ = std::max(saved_s_, saved_s);
-  // The cost is converted at the current pace, so saving takes a slow task no longer than a fast
-  // one.
+  // The cost is converted from time to work at the current pace, so saving takes a slow task no
+  // longer than a fast one.
   const double cost_s = base::Seconds(cost) * pace_;
   lost_s_ = lost_s_.value_or(0) + base::Seconds(cost);
   left_s_ += cost_s;

@@ -136,7 +136,8 @@ TEST_F(DriverHangs, AProbeStartsWithoutTheHungGpu) {
 TEST_F(DriverHangs, EachRetryFindsAHangInOneFunction) {
   gpu::GuardedProbe probe(Options());
   ASSERT_EQ(Uuids(probe).size(), 4U);
-  // The device list does not call this function, so a retry succeeds.
+  // A trial only lists the devices, which does not call this function. So each trial succeeds, and
+  // the reading after it hangs again.
   Hang(0, "nvmlDeviceGetPowerUsage");
   EXPECT_THAT(Trouble(probe, 0), HasSubstr("not answered"));
   for (int round = 0; round < 5; ++round) {

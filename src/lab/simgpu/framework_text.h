@@ -1,5 +1,5 @@
 // The out-of-memory messages of training frameworks, in their original wording, with the failed
-// allocation's numbers. The out-of-memory detection must recognise these texts.
+// allocation's numbers. The out-of-memory detection must recognise these messages.
 #pragma once
 
 #include <cstdint>

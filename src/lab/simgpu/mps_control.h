@@ -30,9 +30,9 @@ struct MpsDaemonOptions {
 };
 int StartMpsDaemon(const MpsFolders& folders, bool foreground, const MpsDaemonOptions& options);
 
-// Implements the program without options: sends every line of stdin as a command to the daemon of
-// this pipe directory and prints the replies on stdout. Returns 1 if there is no daemon, if it
-// disappears, or if a server stopped by `quit` failed.
+// Implements a call of the program without options: sends every line of stdin as a command to the
+// daemon of this pipe directory and prints the replies on stdout. Returns 1 if there is no daemon,
+// if the daemon disappears, or if a server stopped by `quit` failed.
 int RunMpsCommands(const MpsFolders& folders);
 // Sends one command from the program's arguments, as in protocol 3.
 int RunMpsCommand(const MpsFolders& folders, const std::string& command);

@@ -84,12 +84,12 @@ ControlDaemon::ControlDaemon(MpsFolders folders, base::UniqueFd lock,
 
 Result<Unit> ControlDaemon::Open() {
   // Reuses the FIFO of an earlier daemon. If another type of file has this name, the daemon runs
-  // without a FIFO.
+  // without a FIFO and logs nothing.
   ::mkfifo(folders_.LogFifo().c_str(), 0777);
   privileged_ = CARMA_TRY(ListenAnew(folders_.Privileged()));
   listener_ = CARMA_TRY(ListenAnew(folders_.Control()));
-  // The folder's mode determines which users may connect. A shared daemon must also admit clients
-  // of other users.
+  // The socket accepts all users, because a shared daemon also serves clients of other users. The
+  // folder's mode restricts which users can reach it.
   ::chmod(folders_.Control().c_str(), 0666);
   if (!Is535())
     CARMA_TRY(base::WriteFileAtomic(folders_.PidFile(), std::to_string(::getpid()), 0666));
@@ -131,7 +131,7 @@ void ControlDaemon::Shutdown() {
     ::unlink(server.path.c_str());
   }
   Note("Exit");
-  // Only the FIFO is removed. The lock and the sockets remain.
+  // Removes the FIFO and the pid file. The lock and the daemon's sockets remain.
   ::unlink(folders_.LogFifo().c_str());
   ::unlink(folders_.PidFile().c_str());
   for (const base::LineSocket& peer : quitters_) peer.Send(failed_ ? kMpsFailed : kMpsAnswerEnd);

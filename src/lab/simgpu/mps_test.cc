@@ -396,7 +396,7 @@ TEST_F(MpsTest, TerminatingAClientIsSafeButKillingItIsNot) {
          !std::ranges::any_of(*shared_->Residents(), hangs)) {
   }
   terminate(hanging);
-  // Its context is destroyed even though it gets no message.
+  // The hanging client's context is destroyed, although the program makes no CUDA call that fails.
   while (shared_->Look(0)->used_mib > 8'000) {
   }
   EXPECT_TRUE(hanging.Runs());
@@ -491,7 +491,7 @@ TEST_F(MpsTest, MisbehavesOnRequest) {
   Behave("hang");
   Process hangs([this] { return Command("get_server_list"); });
   MpsError refused = MpsError::kNone;
-  // The daemon serves its peers in sequence, so its next reply shows that it has served this peer.
+  // The daemon serves peers in sequence, so its reply to Status() shows that it served this one.
   Process waits([&] { return MpsClient::Join(folders_.pipes, "", refused) ? 0 : 1; });
   waits.Kill(SIGKILL);
   waits.Wait();

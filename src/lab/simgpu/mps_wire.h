@@ -25,7 +25,7 @@ struct MpsFolders {
   std::string Control() const { return pipes + "/control"; }                // for clients
   std::string Privileged() const { return pipes + "/control_privileged"; }  // for commands
   std::string Lock() const { return pipes + "/control_lock"; }
-  // A FIFO that receives all log lines; if the file is not a FIFO, nothing is logged.
+  // NVIDIA's daemon logs through this FIFO. If the path is not a FIFO, nothing is logged.
   std::string LogFifo() const { return pipes + "/log"; }
   std::string PidFile() const { return pipes + "/nvidia-cuda-mps-control.pid"; }
   // Words that make the daemon misbehave (mps_control.h).
@@ -37,7 +37,7 @@ MpsFolders MpsFoldersFromEnvironment();
 enum class MpsError {
   kNone = 0,
   kForeignAccess = 700,  // all clients get this error after an illegal access by one of them
-  kLaunchFailed = 719,   // often caused by a program's own bug instead
+  kLaunchFailed = 719,   // often caused by the program's own bug, not by MPS
   kConnectionFailed = 805,
   kRpcFailure = 806,
   kServerNotReady = 807,

@@ -34,7 +34,7 @@ class TestServer {
   std::string folder_;
 };
 
-// Waits until the server must check its file again (a real millisecond).
+// Waits until the server must check its file again (one millisecond of real time).
 inline void LetFileCheckExpire() {
   const std::int64_t from = base::BootTimeNs();
   while (base::BootTimeNs() - from <= kFileCheckNs) {

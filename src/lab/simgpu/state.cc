@@ -234,8 +234,8 @@ void Server::BringToPresent() {
   Reap();
 }
 
-// The kernel marks the mutexes of a dying thread before its pid can be reused, however the thread
-// dies. Checking a mutex takes nanoseconds; reading /proc takes microseconds.
+// Finds dead residents by the mutexes that they held, which the kernel marks before a dead thread's
+// pid can be reused. Checking a mutex takes nanoseconds; reading /proc takes microseconds.
 void Server::Reap() {
   StateFile& state = *mapping_->state;
   for (int slot = 0; slot < state.world.slots; ++slot) {
@@ -373,8 +373,8 @@ Residency::~Residency() {
   // A forked child has a copy of this object, but the residency belongs to the parent.
   if (thread_ != ::gettid()) return;
   const Result<Server::Lock> lock = Server::Lock::Take(server_);
-  // A removed file can still be accessed through its mapping, but a truncated file cannot. The
-  // mutex must be released before the mapping.
+  // The mutex must be unlocked before the mapping ends, even if the file was removed. If the file
+  // was truncated, accessing the mapping would kill the process.
   StateFile& state = *server_.mapping_->state;
   if (lock) {
     Remove(state.world, slot_);

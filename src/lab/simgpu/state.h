@@ -30,7 +30,7 @@ inline constexpr const char* kStateVariable = "CARMA_SIMGPU_STATE";
 
 struct ServerOptions {
   double time_scale = 1;   // simulated seconds per real second, 0.001..1e6
-  std::uint64_t seed = 1;  // determines the UUIDs
+  std::uint64_t seed = 1;  // for the UUIDs
   // Simulated time of day at creation, in ms of the Unix epoch; empty: the real time.
   std::optional<std::int64_t> origin_time_ms = std::nullopt;
   // Whether the driver can limit the memory of control groups, like NVIDIA's driver since r615.
@@ -138,7 +138,7 @@ class Server {
   // Adds the calling process with all its shares to GPUs or instances. A MIG GPU itself is not
   // allowed. If the shares do not fit, none is added and `shortage` explains why. The joining
   // thread must outlive the residency. Returns kInvalid for invalid shares, or kUnavailable if the
-  // table is full.
+  // server has kMaxResidents residents.
   Result<std::unique_ptr<Residency>> Join(const Arrival& arrival,
                                           std::optional<Shortage>& shortage);
 
@@ -185,7 +185,7 @@ class Server {
   Result<Unit> ClearFaults(std::optional<std::int32_t> gpu = std::nullopt);
   Result<std::vector<Fault>> Faults();
   // The worst fault that affects a call to this function on this whole GPU (kWholeDriver: a call
-  // that does not concern a GPU).
+  // that is not about a GPU).
   Result<Fault> FaultOn(std::int32_t gpu, const char* function);
 
  private:

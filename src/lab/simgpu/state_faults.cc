@@ -59,7 +59,7 @@ Result<Unit> Server::SetFault(const Fault& fault) {
     return Invalid("fault: the function name is too long");
   const Lock lock = CARMA_TRY(Lock::Take(*this));
   StateFile& state = *mapping_->state;
-  // Faults in readings are stored per GPU, so a fault set on the driver is stored for every GPU.
+  // kStale stores each GPU's frozen readings, so on the whole driver it is stored for every GPU.
   const bool spread = fault.gpu == kWholeDriver && fault.kind == FaultKind::kStale;
   const std::int32_t first = spread ? 0 : fault.gpu;
   const std::int32_t last = fault.kind == FaultKind::kStale ? place_count() - 1 : fault.gpu;

@@ -205,7 +205,7 @@ TEST_F(StateTest, RefusesMeaninglessShares) {
   }
 }
 
-// Runs `child` in a forked process with its own server, up to its first Ready().
+// Runs `child` in a forked process with its own Server, until `child` calls its second argument.
 class Child {
  public:
   Child(const std::string& path,

@@ -26,7 +26,7 @@
 namespace carma::simgpu {
 namespace {
 
-// Time from allocating parameters and states to the first batch.
+// Time from allocating parameters and optimiser states to the first batch.
 constexpr double kFirstBatchS = 1;
 constexpr int kTermExitCode = 128 + SIGTERM;
 constexpr int kUsageExitCode = 2;
@@ -261,8 +261,8 @@ Run::Ending Run::JoinMps() {
   return std::nullopt;
 }
 
-// Parameters and states are allocated first, activations with the first batch. Both allocations may
-// fail.
+// Parameters and optimiser states are allocated first, activations with the first batch. Either
+// allocation may fail.
 Run::Ending Run::Allocate() {
   Arrival arrival;
   const base::ProcessId self = base::SelfProcess();
@@ -298,7 +298,7 @@ Run::Ending Run::Allocate() {
   return Grow(rest);
 }
 
-// The server does not give a client more memory than its limit, even if more is free.
+// An MPS client cannot exceed its memory limit, even if the GPU has more memory free.
 std::optional<Shortage> Run::OverLimit(const std::vector<Share>& more) const {
   for (std::size_t i = 0; i < more.size(); ++i) {
     if (!limits_mib_[i]) continue;
@@ -401,7 +401,7 @@ int Run::ToTheEnd(double started_s) {
   Flood();
   const double done = options_.solo_s > 0 ? 1 - work_s_ / options_.solo_s : 0;
   for (const Milestone& milestone : PlanMilestones(options_)) {
-    // A resumed run skips past milestones, including failures, but allocates all its memory.
+    // A resumed run skips the milestones before its checkpoint, even failures, but not allocations.
     const bool past = milestone.at < done;
     if (past && milestone.event != Milestone::kGrow) continue;
     if (const Ending ending = WaitForWork(options_.solo_s * (1 - milestone.at))) return *ending;

@@ -46,7 +46,7 @@ struct TrainingOptions {
   std::optional<double> kill_self_at;
   int signal = 9;
   std::optional<double> hang_at;
-  std::optional<double> fault_at;  // point at which its kernel accesses an illegal address
+  std::optional<double> fault_at;  // point at which the task's kernel accesses an illegal address
   int xid = 31;                    // error that the driver announces; 0: none
   bool ignore_term = false;
   bool double_fork = false;

@@ -143,7 +143,7 @@ struct Motion {
 struct World {
   std::int32_t gpu_count;
   std::int32_t place_count;
-  std::int32_t slots;  // residents beyond this slot have never been used
+  std::int32_t slots;  // number of slots that have ever been used
   sim::Interference interference;
   std::atomic<std::uint32_t> current;  // index of the current motion
   std::uint64_t xid_count;             // number of errors since the server was created

@@ -42,12 +42,12 @@ struct MappedTasks {
 // A job keeps its submission time, its user (or group), and its workload if it names one. Jobs that
 // never ran are skipped. Any other job gets a workload that uses as many GPUs as the job (a share
 // of a GPU counts as one GPU). If there is none, it gets a workload with the next lower number of
-// GPUs, or else with the lowest number. Its class depends on its duration: the shortest jobs get
-// the first class of the mix until that class has its share, and so on. If only some classes have
-// workloads with a certain number of GPUs, these classes get all jobs of that size, and the other
-// classes compensate if possible. The seed chooses among workloads with the same class and GPU
-// count. Returns kInvalid if a class has no workloads, if there are more than kMaxTraceTasks jobs,
-// or if submissions span more than a year.
+// GPUs, or else with the lowest number. The workload's class depends on the job's duration: the
+// shortest jobs get the first class of the mix until that class has its share, and so on. If only
+// some classes have workloads with a certain number of GPUs, these classes get all jobs of that
+// size, and the other classes compensate if possible. The seed chooses among workloads with the
+// same class and GPU count. Returns kInvalid if a class has no workloads, if there are more than
+// kMaxTraceTasks jobs, or if submissions span more than a year.
 Result<MappedTasks> MapJobs(const JobTrace& trace, const Catalogue& catalogue,
                             const MapOptions& options);
 

@@ -14,8 +14,8 @@
 namespace carma::trace {
 namespace {
 
-// Alibaba's times are relative to an invented day, but the time of day is real. It is Unix time
-// shifted to UTC+8.
+// Alibaba's dates are invented, but the time of day is real. Time 0 is 8:00, because the times are
+// Unix times in a time zone that is eight hours ahead of UTC.
 constexpr std::int64_t kPaiClockMs = std::int64_t{8} * 3'600'000;
 
 // One row of a table. Columns are numbered as in the format's own list.
@@ -62,7 +62,7 @@ void SetSpan(Job& job, const Row& row, int start, int end, JobCollector& out) {
   out.SetDuration(job, to ? std::optional(*to - *row.Number(start)) : std::nullopt, row.Text(end));
 }
 
-// ---- our own job tables, and tables derived from other formats in the same columns ----
+// ---- job tables in CARMA's format ----
 
 class JobsTable : public TableReader {
  public:

@@ -67,8 +67,8 @@ class Measure {
     return draw;
   }
 
-  // A distance that is small for similar draws. wanted_share: share of the whole GPU time or, with
-  // by_jobs, of the jobs.
+  // How much the draw differs from the whole trace. wanted_share: the draw's intended share of the
+  // GPU time or, with by_jobs, of the jobs.
   double Difference(const Draw& draw, double wanted_share, bool by_jobs) const {
     const double share =
         by_jobs ? static_cast<double>(draw.kept.size()) / static_cast<double>(whole_.kept.size())

@@ -43,11 +43,11 @@ struct SampleFacts {
 // Jobs are thinned at random, which preserves the time of day and the mix of sizes and durations.
 // Thinning jobs one by one would turn any arrivals into a Poisson process. Keeping or dropping
 // whole bursts (jobs no further apart than some gap) would make the arrivals burstier instead. So
-// several samples are drawn with each of several gaps, from 0 to the 95th percentile, and the
-// sample that differs least is used. The difference is |ln load ratio| + |ln CV ratio| + distance
-// of the profiles (arrivals by hour of the day if that is known and the trace is longer than a day,
-// otherwise by 24ths of its span). The sample starts at its first job. A trace with less than the
-// requested load is kept unchanged. Returns kInvalid if there are no jobs or the sample is empty.
+// several samples are drawn for each of several gaps, from 0 to the 95th percentile, and the sample
+// that differs least from the trace is used. The difference is |ln load ratio| + |ln CV ratio| +
+// distance of the profiles (arrivals by hour of the day if that is known and the trace is longer
+// than a day, otherwise by 24ths of its span). The sample starts at its first job. A trace with
+// less than the requested load is kept unchanged. Returns kInvalid if no job is usable or sampled.
 Result<SampleFacts> SampleJobs(JobTrace& trace, const SampleOptions& options);
 
 }  // namespace carma::trace

@@ -100,7 +100,7 @@ Concurrency DescribeConcurrency(const std::vector<Job>& jobs, std::size_t slices
       const auto slice = std::min(static_cast<std::size_t>(from / slice_s), slices - 1);
       const double slice_end =
           slice + 1 == slices ? until : std::min(until, slice_s * static_cast<double>(slice + 1));
-      if (slice_end <= from) break;  // rounding
+      if (slice_end <= from) break;  // caused by rounding
       facts.mean_slices[slice] += gpus * (slice_end - from) / slice_s;
       from = slice_end;
     }

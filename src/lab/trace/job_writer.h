@@ -15,7 +15,7 @@
 
 namespace carma::trace {
 
-// A function that receives the next piece of the text.
+// A function that receives the output piece by piece.
 using Sink = std::function<Result<Unit>(std::string_view)>;
 
 // Formats comment lines that describe a trace's origin, for the beginning of its file.
@@ -44,8 +44,8 @@ class JobWriter {
 };
 Result<Unit> WriteJobs(const JobTrace& trace, const Sink& sink);
 
-// Writes CSV with submit_s and workload_id, plus solo_s, user and kWishColumns if a submission has
-// them.
+// Writes CSV with submit_s, workload_id and, if a submission has them, solo_s, user and
+// kWishColumns.
 Result<Unit> WriteTasks(const TaskTrace& trace, const std::vector<std::string>& provenance,
                         std::optional<std::int64_t> start_ms, const Sink& sink);
 

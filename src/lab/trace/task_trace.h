@@ -41,8 +41,8 @@ void SetWishes(Submission& task, std::string_view text);
 
 // CSV with submit_s and workload_id, and optionally solo_s (if a task's duration differs from its
 // workload's), user, account, qos, cpus (cores for data loading), and gpu_type (the only model that
-// it may use). Returns kInvalid "path:7: …" if there are no tasks, if a time is negative, before
-// the previous one or later than one year, or if a solo_s is 0 or more than ten years.
+// it may use). Returns kInvalid "path:7: …" if there are no tasks, if a submission is before time
+// 0, before the previous one or after a year, or if a solo_s is zero or longer than ten years.
 Result<TaskTrace> ParseTrace(std::string_view csv, std::string_view path);
 // The project's own trace of 60 tasks (data/traces/demo60.csv) for the built-in catalogue, as a
 // parsed trace and as text.

@@ -16,7 +16,7 @@
 namespace carma::trace {
 
 inline constexpr std::size_t kMaxWorkloads = 100'000;
-// Shortest and longest duration in a catalogue or trace; the longest is ten years.
+// Durations in a catalogue or trace range from kMinSoloS to kMaxSoloS, which is ten years.
 inline constexpr double kMinSoloS = 0.001;
 inline constexpr double kMaxWorkloadCpus = 10'000;
 inline constexpr double kMaxSoloS = 10.0 * 366 * 86400;

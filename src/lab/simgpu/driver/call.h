@@ -48,7 +48,7 @@ struct Call {
 // The kinds of handles that a function accepts.
 enum class Takes { kGpus, kInstances, kBoth };
 
-// Begins every call that does not concern a single GPU.
+// Begins every call that is not about a single GPU.
 Call Enter(const char* function);
 // Begins every call on one GPU or instance. arguments: false if a pointer argument of the call is
 // null. The function is inline so that static analysers see that null arguments are rejected.

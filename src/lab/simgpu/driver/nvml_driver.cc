@@ -24,7 +24,7 @@ namespace {
 
 constexpr std::uint64_t kMib = std::uint64_t{1} << 20;
 
-// Fills in the memory for both versions of the call and applies the effects of faults.
+// Reads the memory for both versions of nvmlDeviceGetMemoryInfo and applies faults to it.
 Return LookMemory(const Call& call, MemoryV2& memory) {
   GpuLook look;
   if (const Return code = Look(call, look); code != kSuccess) return code;

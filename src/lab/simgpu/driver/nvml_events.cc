@@ -31,7 +31,7 @@ EventData EventOf(const Server& server, const simgpu::XidEvent& xid) {
           part ? static_cast<std::uint32_t>(place.gpu_instance) : kNoValue32, kNoValue32};
 }
 
-// Finds the next event that concerns the set. Returns kTimeout if there is none yet.
+// Finds the next event that the set waits for. Returns kTimeout if there is none yet.
 Return NextEvent(Server& server, Events& events, EventData& event) {
   const auto xids = server.XidsFrom(events.next_xid);
   if (!xids) return FromError(xids.error());

@@ -26,7 +26,7 @@ struct DemoData {
   std::vector<DemoSide> sides;   // the first runs one task per GPU, the second runs CARMA
   std::int64_t tasks = 0;        // number of tasks in the trace
   double speed = 1;              // simulated seconds per second
-  std::deque<std::string> news;  // events of the last side, newest last
+  std::deque<std::string> news;  // events on CARMA's server, newest last
 };
 
 // Number of succeeded tasks, and number of running or stopping tasks.

@@ -28,7 +28,7 @@ struct EvaluateFlags {
   bool summary_only = false;
   bool torchinfo = false;
   bool exact = false;
-  std::string by;         // fields, comma-separated: "family", or those of tables of runs
+  std::string by;         // comma-separated fields: "family" or, with --runs, those of FieldOf
   std::string leave_out;  // fields; each group is predicted from the other groups only
   bool rows = false;
   double coverage = 0.95;

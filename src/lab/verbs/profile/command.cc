@@ -37,7 +37,7 @@ namespace {
 
 constexpr int kExitInterrupted = 130;
 constexpr std::chrono::seconds kLogEvery{30};
-// Computing time of built-in workloads, in s.
+// Computing time of built-in workloads in seconds.
 constexpr double kRealSeconds = 60, kSimulatedSeconds = 300;
 constexpr const char* kWorkloadsFile = "workloads.jsonl";
 constexpr const char* kCalibratedFile = "calibrated.jsonl";
@@ -203,7 +203,7 @@ Measurement::Options ProfileCall::MeasurementOptions() const {
           .interrupted = &interrupted};
 }
 
-// Determines each workload's number of steps, once per folder.
+// Runs the workloads' calibrations, once per folder, and sets their numbers of steps.
 Result<Unit> ProfileCall::Calibrate() {
   const std::string text = CARMA_TRY(folder_.Read(kCalibratedFile));
   std::vector<ProfiledWorkload> known;
@@ -268,7 +268,8 @@ void ProfileCall::MakePlan(const PlanOptions& options) {
   }
 }
 
-// Empty if some workload has not run yet.
+// Expected seconds for the remaining runs. Empty if a workload neither has run alone nor specifies
+// an approximate time.
 std::optional<double> ProfileCall::LeftS() const {
   std::map<std::string, double> by_type;
   std::map<std::pair<std::string, std::string>, std::optional<KnownTime>> known;
@@ -355,8 +356,7 @@ Result<Unit> ProfileCall::Measure() {
   return measured;
 }
 
-// Returns an empty string if the signature cannot be determined. This must not make the whole
-// profile fail.
+// Returns an empty string on errors, because a missing signature must not make the profile fail.
 std::string ProfileCall::Signature(const std::string& name) const {
   const auto workload = std::ranges::find(all_, name, &ProfiledWorkload::name);
   std::error_code unknown;

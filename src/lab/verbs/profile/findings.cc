@@ -261,7 +261,7 @@ class TypeWork {
 
   std::vector<const MeasuredRun*> runs_;
   TypeFindings findings_;
-  // Load and unload times in s, by workload and method.
+  // Load and unload times in seconds, by workload and method.
   std::map<std::pair<std::string, ProfileMethod>, std::pair<double, double>> ends_;
   std::map<Key, std::map<std::string, std::vector<double>>> seen_;
 };

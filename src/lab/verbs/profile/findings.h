@@ -57,11 +57,10 @@ std::vector<TypeFindings> FindingsOf(std::span<const ProfiledWorkload> workloads
 std::optional<KnownTime> KnownTimeOf(const ProfiledWorkload& workload, const std::string& gpu_type,
                                      std::span<const MeasuredRun> runs);
 
-// The slowdown of a process while others computed. The process is assumed to have run at full speed
-// at other times. With more than two members, the extra time caused by a subset of the others is
-// assumed to be proportional to the size of that subset. time_s: solo computing time; others: the
-// other processes' computing intervals, in any order. Empty if the process ran alongside others for
-// too short a time.
+// The slowdown of a process while all `neighbours` other processes computed. The process is assumed
+// to have run at full speed while none of them computed, and the extra time to be proportional to
+// the number that computed. time_s: solo computing time; others: the other processes' computing
+// intervals, in any order. Empty if the process ran alongside others for too short a time.
 struct Interval {
   double from_s = 0;
   double to_s = 0;

@@ -1,8 +1,8 @@
 // Ensures that no process started by `carma profile` outlives it. Each program runs below a keeper:
 // a process (`carma` with a hidden argument) that holds one end of a pipe and adopts its program's
-// orphans. The keeper terminates all of them when the other end of the pipe is closed. The kernel
-// closes that end even after kill -9 of `carma profile`. The keeper reports by its own clock when
-// its program began and ended, so a slow reader does not change the measurement.
+// orphans. When the other end of the pipe is closed, the keeper terminates the program and all its
+// orphans. The kernel closes that end even after kill -9 of `carma profile`. The keeper itself
+// notes when its program begins and ends, so a slow reader does not change the measurement.
 #pragma once
 
 #include <sys/types.h>

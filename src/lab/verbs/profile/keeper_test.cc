@@ -75,8 +75,8 @@ TEST_F(Keeper, ReportsWhyAProgramCannotBeRun) {
 }
 
 TEST_F(Keeper, EndsDetachedProcesses) {
-  // The first process leaves its session and its parent, and is adopted. The second ignores
-  // SIGTERM, and is killed.
+  // The detached process leaves its session, is adopted when its parent exits, and ignores SIGTERM,
+  // so it must be killed.
   auto program = Start(
       "setsid sh -c 'trap \"\" TERM; echo $$ > pid.new; mv pid.new pid; while :; do sleep 1; done' "
       "& "

@@ -282,7 +282,7 @@ class Measurement::Place {
     return SampleOf(*reading);
   }
 
-  // How long another process has used the lane, in ns.
+  // How long another process has used the lane, in nanoseconds.
   std::int64_t BusyFor(std::int64_t now_ns) {
     if (busy_since_ns_ == 0) busy_since_ns_ = now_ns;
     return now_ns - busy_since_ns_;

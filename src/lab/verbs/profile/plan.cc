@@ -97,7 +97,7 @@ std::vector<PlannedRun> PlanOf(std::span<const std::string> workloads,
   Planner planner(workloads, options);
   for (const ProfiledType& type : types) planner.Alone(type, ProfileMethod::kStreams);
   for (const ProfiledType& type : types) {
-    // Even a single MPS client has a cost, mostly while loading.
+    // Even running as the only MPS client has a cost, mostly while loading.
     const bool mps = type.instances == 0 && Wants(options, ProfileMethod::kMps);
     if (mps && (options.pairs || !options.degrees.empty()))
       planner.Alone(type, ProfileMethod::kMps);

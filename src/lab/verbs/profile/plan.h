@@ -77,8 +77,8 @@ struct PlanOptions {
 std::vector<PlannedRun> PlanOf(std::span<const std::string> workloads,
                                std::span<const ProfiledType> types, const PlanOptions& options);
 
-// Expected duration of a run in s, from its members' load times and solo computing times. Assumes
-// that a GPU's total activity is conserved. Empty if a member's times are unknown.
+// Expected duration of a run in seconds, from its members' load times and solo computing times.
+// Assumes that a GPU's total activity is conserved. Empty if a member's times are unknown.
 struct KnownTime {
   double load_s = 0;
   double time_s = 0;

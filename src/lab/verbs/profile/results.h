@@ -34,8 +34,8 @@ struct ActiveSpan {
   double until_s = 0;
 };
 std::optional<ActiveSpan> ActiveSpanOf(std::span<const ProfileSample> samples);
-// The SM activity of all samples, including samples outside the span, divided by to_s - from_s; at
-// most 1. Empty if unknown.
+// The time integral of the SM activity over all samples, even those outside the span, divided by
+// to_s - from_s; at most 1. Empty if unknown.
 std::optional<double> MeanSmActive(std::span<const ProfileSample> samples, double from_s,
                                    double to_s);
 
@@ -44,7 +44,7 @@ inline constexpr std::size_t kMaxRunsBytes = std::size_t{256} << 20;
 
 inline constexpr base::FieldRule kRunSecondsRule{.least = 0, .most = 1e9};
 
-// One process of a run. Times are in s since the run began.
+// One process of a run. Times are in seconds since the start of the run.
 struct RunInstance {
   int member = 0;  // index in PlannedRun::members
   double begin_s = 0;

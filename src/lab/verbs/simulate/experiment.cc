@@ -89,7 +89,7 @@ Result<std::vector<std::vector<PolicyWord>>> Combinations(
   return all;
 }
 
-// The words of a policy, plus its label if it has one that can be written as a word.
+// The words of a policy, followed by label=… if the policy's label can be written as a word.
 std::string WordsOf(const SimPolicy& policy) {
   if (policy.label.empty() || policy.label == policy.spec) return policy.spec;
   for (const std::string& label : {policy.label, "(" + policy.label + ")"}) {

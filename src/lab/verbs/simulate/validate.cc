@@ -54,7 +54,7 @@ struct Replayed {
   double least_s = 0;      // shorter tasks do not count
 };
 
-// The comparison of the pairs in one file that used the same sharing method.
+// The comparison for one file's pairs with one sharing method.
 struct Paired {
   std::string path;
   core::SharingMethod method{};

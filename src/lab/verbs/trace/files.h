@@ -39,7 +39,7 @@ struct LoadedJobs {
 // Warns about the first bad lines of each kind, then about the total number.
 Result<LoadedJobs> LoadJobs(Context& context, const JobSource& source);
 
-// A provenance line with the command that made a trace, and its input:
+// A provenance line that names the command that made a trace, and the command's input:
 //   made by carma 0.1.0: trace sample --gpus 4, of philly.json (philly, sha256 …)
 std::string MadeBy(const Context& context, std::string_view command, const JobSource& source,
                    const trace::JobTrace& trace);

@@ -164,7 +164,7 @@ Result<Unit> Replay::AwaitAll() {
   return Unit{};
 }
 
-// Determines which tasks are waiting, which are running, and which have ended since the last call.
+// Counts the waiting, running and newly ended tasks of this replay, and shows the progress.
 Result<Unit> Replay::Look() {
   const std::vector<api::TaskView> tasks =
       CARMA_TRY(Patiently([&] { return server_.Unfinished(); }));

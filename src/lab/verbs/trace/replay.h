@@ -78,7 +78,7 @@ class Replay {
   // show: called about once a second; may be empty.
   Replay(ReplayServer& server, Show show) : server_(server), show_(std::move(show)) {}
   // Blocks until all tasks are submitted or, with `wait`, until all have ended. Waits up to a
-  // minute for a restarting daemon. Daemon errors state the number of submitted tasks.
+  // minute for a restarting daemon. Errors from the daemon include the number of submitted tasks.
   Result<ReplayProgress> Run(const std::vector<ReplayStep>& steps, bool wait);
 
  private:
