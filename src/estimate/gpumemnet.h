@@ -20,7 +20,7 @@ namespace carma::estimate {
 //   point    mean of the class points, weighted by probability and kept within the most probable
 //            class. A class point is the median need of the training runs in the class.
 //   bound    upper edge of the lowest classes that together reach `coverage`. The last class has no
-//            upper edge, so a bound of probabilities.size() * class_mib only means that the need
+//            upper edge, so a bound of probabilities.size() * class_mib means only that the need
 //            is large.
 // Requires at least one class, and one probability and one point (MiB, inside the class) per class.
 Answer AnswerFromClasses(std::span<const double> probabilities, std::span<const float> points,

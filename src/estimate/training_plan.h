@@ -158,7 +158,7 @@ struct TrainingPlan {
   Dtype weights = Dtype::kBf16;
   bool amp = false;                  // autocast to 16 bits, or FSDP's mixed precision
   bool fp32_residual = false;        // norms and the residual stream were cast to fp32
-  bool fp32_rest = false;            // embedding and head too (prepare_model_for_kbit_training)
+  bool fp32_rest = false;            // so were embedding and head (prepare_model_for_kbit_training)
   bool keeps_frozen_inputs = false;  // as quantised layers did in bitsandbytes until 2024
   std::int64_t lora_rank = 16;
   LoraTargets lora_targets;

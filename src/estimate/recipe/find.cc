@@ -352,7 +352,7 @@ class Finder {
     return found == spec_.environment.end() ? "" : found->second;
   }
 
-  // Replaces the best training run found so far if this one needs more memory.
+  // Keeps this training run if it needs more memory than those found before.
   void Judge(const std::string& path, Meaning meaning) {
     const Result<std::string> text = Read(path, kMaxConfigBytes);
     if (!text) return;

@@ -49,12 +49,12 @@ constexpr double kLargestFactor = 0.81;  // temporaries of the backward pass
 constexpr double kSharedGaps = 0.061;
 constexpr double kSegmentMib = 20;
 
-// Memory beyond weights and states, as a multiple of torchinfo's total, without the allocator's
-// share. This total is twice the outputs of all modules with parameters and without children. The
+// Memory beyond weights and states, before the allocator's overhead, as a multiple of torchinfo's
+// total. This total is twice the outputs of all modules that have parameters and no children. The
 // kinds of printed rows show what the total leaves out (docs/inside/estimators.md, "Bound").
 constexpr double kKeptOfPass = 0.91;        // batch norms, and activations that keep their output
-constexpr double kNothingSeen = 1.18;       // no norm is printed: the median of all
-constexpr double kLayerNormsOnly = 0.93;    // norms with no separate result; attention matrices
+constexpr double kNothingSeen = 1.18;       // no norm is printed: the overall median
+constexpr double kLayerNormsOnly = 0.93;    // only layer norms are printed, no batch norms
 constexpr double kKeepsInput = 1.14;        // GELU, SiLU …, which also keep their inputs
 constexpr double kActivationInNorm = 1.68;  // norms with children are not in the total
 
@@ -80,8 +80,9 @@ double KeptOfPass(const model::LayerList& list) {
 }
 
 // Kept bytes of a model whose layers are mostly hidden (model::HidesMost), because its summary
-// prints blocks as one row. Computed from the total output size below the table. Visible rows
-// (convolutions, tables, logits) are counted as usual. Empty if the size or its batch is unknown.
+// prints blocks as one row. Computed from the total output size below the table. The visible rows
+// supply the logits, and show whether there are convolutions and tables. Empty if the size or its
+// batch is unknown.
 std::optional<Kept> KeptByTotals(const model::LayerList& list) {
   if (!list.pass_bytes || !list.batch) return std::nullopt;
   const Kept visible = CountKept(list);
@@ -140,8 +141,8 @@ std::int64_t TrainedParams(const model::LayerList& layers) {
   return layers.trainable > 0 ? std::min(layers.trainable, layers.params) : layers.params;
 }
 
-// Uses the held memory that the dry run counted, provided that the dry run used the question's
-// precision.
+// Takes weights, optimizer states and step temporaries from the dry run, unless only one of dry run
+// and question uses 16-bit weights.
 void TakeHeld(const Question& question, Numbers& numbers) {
   const std::optional<model::HeldBytes>& held = question.layers->held;
   const bool half = question.precision.value_or(Precision::kFp32) == Precision::kHalf;
