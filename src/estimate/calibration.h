@@ -21,8 +21,7 @@ inline constexpr std::size_t kLeastCalibration = 5;
 // measurement mainly shows the formula's error.
 inline constexpr double kMostSmallMib = 1024;
 
-// The calibration for one GPU type. A default-constructed Site has learned nothing and returns the
-// shipped values.
+// The calibration for one GPU type. By default, nothing is learned and the shipped values apply.
 struct Site {
   std::string gpu_type;   // the requested type
   std::string taught_by;  // the type that the values come from; empty: no values

@@ -25,8 +25,7 @@ TEST(Sweeps, PredictsStraightLinesExactly) {
   int asked[4] = {};
   for (const SweepAnswer& each : AskSweeps(points)) {
     ++asked[static_cast<int>(each.question)];
-    // Even below the smallest measured batch, the prediction is exact, because the line is
-    // straight.
+    // Even below the smallest measured batch, the prediction is exact, as the line is straight.
     EXPECT_EQ(each.point, each.measured)
         << base::WordOf(each.question) << " " << each.benchmark << " " << each.measured;
   }

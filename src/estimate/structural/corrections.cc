@@ -159,8 +159,7 @@ void AttentionInOneRow(const Graph&, const Row& row, Kept& kept) {
   kept.AddElements((row.seen.products == 1 ? 3 : 4) * row.out);
 }
 
-// The container's only row is the product that follows the attention. Query, key and value have no
-// rows, but are kept.
+// The container's only row is the product after attention. Query, key and value are also kept.
 void AttentionAfterOneProduct(const Graph&, const Row& row, Kept& kept) {
   if (row.kind == Kind::kBlock || row.rule->relative_positions) return;
   if (row.seen.products == 1 && !row.seen.convolution && row.seen.matrix == 0 &&
@@ -254,9 +253,8 @@ void HeadsThatTalk(const Graph& graph, const Row& row, Kept& kept) {
 }
 
 // Besides the attention weights, a linear layer over pairs of tokens computes a matrix of weights
-// from the tokens' distances. The two matrices are blended using one coefficient per head and
-// normalised to a sum of 1. Both softmax results, the input of the division and its result are
-// kept.
+// from the tokens' distances. The two matrices are blended with one coefficient per head and
+// normalised to a sum of 1. Both softmax results and the division's input and result are kept.
 void AttentionThatMixes(const Graph& graph, const Row& row, Kept& kept) {
   constexpr double kMatrices = 4;
   const Shape& in = row.layer->in;

@@ -277,7 +277,7 @@ int GraphMaker::ReadElsewhere(const Row& row) {
   }
   if (product) Keep(current_);  // attention keeps query, key and value
   // Whether the row is a linear layer with the same input and width as the previous one, as in x *
-  // act(g), rather than a layer that reads the result of an attention module.
+  // act(g), and not one that reads the result of an attention module.
   const bool sibling = source != Tensor::kNobody && current.linear && row.rule->linear &&
                        row.out == current.elements && current.from == source;
   if (sibling) return source;

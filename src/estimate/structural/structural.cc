@@ -80,9 +80,8 @@ double KeptOfPass(const model::LayerList& list) {
 }
 
 // Kept bytes of a model whose layers are mostly hidden (model::HidesMost), because its summary
-// prints blocks as one row. Computed from the total output size below the table. The visible rows
-// supply the logits, and show whether there are convolutions and tables. Empty if the size or its
-// batch is unknown.
+// prints blocks as one row. Computed from the total output size below the table; the logits come
+// from the visible rows. Empty if the size or its batch is unknown.
 std::optional<Kept> KeptByTotals(const model::LayerList& list) {
   if (!list.pass_bytes || !list.batch) return std::nullopt;
   const Kept visible = CountKept(list);

@@ -124,10 +124,10 @@ double HeadNormBytes(const TransformerConfig& config, const TrainingPlan& plan) 
   return fp32 ? 8 : 6;
 }
 
-// Bytes that are kept, per element of the stream, for scales and gates that depend on the sample.
-// The results of both norms, of attention and of the feed-forward part are factors of products, so
-// they are kept. If the layers that compute the scales are frozen, nothing is kept. A block with
-// two parallel parts has one norm and one common result, but concatenates the inputs of its last
+// Bytes kept, per element of the stream, for scales and gates that depend on the sample. The
+// results of both norms, of attention and of the feed-forward part are factors of products, so they
+// are kept. If the layers that compute the scales are frozen, nothing is kept. A block with two
+// parallel parts has one norm and one common result, but concatenates the inputs of its last
 // matrix.
 double ModulationBytes(const TransformerConfig& config, const TrainingPlan& plan) {
   if (!config.modulated || plan.method == Method::kLora) return 0;
