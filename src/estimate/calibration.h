@@ -40,12 +40,12 @@ struct Site {
   // at least 64 MiB and reflects how this site's tasks load kernels, regardless of the loading mode
   // that `shipped_mib` assumes.
   double ContextMib(double shipped_mib) const;
-  // The factor by which a point estimate must be multiplied to cover this fraction of the runs
-  // (0.5..0.999). It is the conformal quantile of the ratios: the ceil((n + 1) coverage)-th of n.
-  // While n is below kFullCalibration, this quantile is mixed with the shipped factor. If n is too
-  // small for the coverage, the second largest ratio is used. The result is at least the shipped
-  // factor. Its excess over 1 is at most twice that of the shipped factor, because tasks of one
-  // kind say little about the errors of other kinds.
+  // The factor by which a point estimate must be multiplied to cover the fraction `coverage` of the
+  // runs (0.5..0.999). It is the conformal quantile of the ratios: the ceil((n + 1) coverage)-th of
+  // n. While n is below kFullCalibration, this quantile is mixed with the shipped factor. If n is
+  // too small for the coverage, the second largest ratio is used. The result is at least the
+  // shipped factor. Its excess over 1 is at most twice that of the shipped factor, because tasks of
+  // one kind say little about the errors of other kinds.
   double Factor(double coverage, double shipped) const;
   // A sentence for an answer's warnings if the values come from another GPU type; otherwise empty.
   std::string Remark() const;

@@ -27,8 +27,8 @@ Answer AnswerFromClasses(std::span<const double> probabilities, std::span<const 
                          std::int64_t class_mib, model::Family family, double coverage);
 
 // The class that gpumemnet-transformer predicts for a convolutional network that is similar to its
-// training data. Similar means that the network consists only of leaves and is trained with Adam in
-// fp32, and that all its aggregates are within the range of the training data.
+// training data. Similar means that all rows of the network are leaves, that it is trained with
+// Adam in fp32, and that all its aggregates are within the range of the training data.
 struct AlikeClass {
   std::int64_t low_mib = 0;
   std::optional<std::int64_t> high_mib;  // upper edge of the class; empty: no upper edge

@@ -32,7 +32,7 @@ enum class StepOptimizer {
   kAdam4Bit,   // 1
   kPagedAdam,  // moves to host memory when GPU memory is short
   kMomentum,   // g, and g for the step
-  kSgd,        // nothing, and g for the step
+  kSgd,        // nothing
   kFactored,   // Adafactor, LOMO: next to nothing
 };
 inline constexpr std::pair<StepOptimizer, std::string_view> kStepOptimizerWords[] = {

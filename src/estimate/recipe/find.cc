@@ -122,8 +122,8 @@ class Finder {
     Meaning meaning = MeaningOf(settings, framework);
     if (!meaning.not_modelled.empty()) return Note(meaning.not_modelled);
     if (!meaning.trains || settings.empty()) return;
-    // Training runs of models other than transformers are ignored, because only transformers are
-    // supported.
+    // Training runs of models other than transformers are not supported, so they are ignored
+    // without a note.
     const bool is_megatron = IsOfMegatron(settings);
     const bool surely =
         framework != Framework::kTrainer || meaning.model.find('/') != std::string::npos;

@@ -71,7 +71,7 @@ LayerRule RuleOf(std::string_view type) {
   const std::string name = base::ToLower(type);
   LayerRule rule;
   rule.role = RoleOf(name);
-  rule.convolution = HasAny(name, {"conv"}) && type != "Conv1D";  // GPT-2's linear layer
+  rule.convolution = HasAny(name, {"conv"}) && type != "Conv1D";  // Conv1D: GPT-2's linear layer
   rule.linear = HasAny(name, {"linear"}) || type == "Conv1D";
   rule.batch_norm = HasAny(name, {"batchnorm"});
   rule.norm_with_activation = HasAny(name, {"normact", "evonorm", "filterresponse"}) ||

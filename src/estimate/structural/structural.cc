@@ -254,8 +254,8 @@ bool HasContainers(const model::LayerList& layers) {
       layers.layers, [](const model::Layer& layer) { return layer.kind != model::RowKind::kLeaf; });
 }
 
-// All measured runs were in fp32, so estimates for other precisions count as uncompared. The same
-// applies to bytes that were counted in a different precision from the question's.
+// All measured runs were in fp32, so estimates for other precisions count as uncompared. Bytes that
+// were counted in a different precision from the question's get the factors of text summaries.
 Evidence EvidenceOf(const Question& question, bool no_shapes) {
   const model::LayerList& layers = *question.layers;
   const Precision asked = question.precision.value_or(Precision::kFp32);
@@ -277,8 +277,7 @@ std::int64_t BoundMib(const Question& question, double context_mib, double point
   const double shipped_mib =
       context_mib + (point_mib - context_mib) * ShippedFactor(evidence, question.coverage);
   double factor = shipped_mib / point_mib;
-  // The site's ratios come from tasks with complete summaries and do not apply to incomplete
-  // summaries.
+  // The site's ratios come from tasks whose layers are printed, so they do not apply to totals.
   if (question.site != nullptr && evidence != Evidence::kTotals)
     factor = question.site->Factor(question.coverage, factor);
   return std::max(RoundMib(point_mib), RoundMib(point_mib * factor));
