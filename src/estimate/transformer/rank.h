@@ -54,7 +54,7 @@ Adapters AdaptersOf(const BlockList& list, const TrainingPlan& plan);
 // Memory on the GPU that does not grow with the tokens, in bytes.
 struct Static {
   double weights = 0;
-  double copies = 0;   // 16-bit copies of weights, until a block's backward pass
+  double copies = 0;  // 16-bit copies of weights, until a block's backward pass
   double gradients = 0;
   double waiting = 0;  // accumulated gradients during the next pass
   double optimizer = 0;
