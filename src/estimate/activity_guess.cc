@@ -10,12 +10,12 @@
 namespace carma::estimate {
 namespace {
 
-// Activity is u = x^a / (x^a + c^a), where x is the number of multiply-adds per sample. At x = c,
-// half of the SMs are busy.
+// Activity is u = x^a / (x^a + c^a), where x is the number of multiply-adds per sample, c is
+// half_busy and a is steepness. At x = c, half of the SMs are busy.
 struct Curve {
   double half_busy = 0;
   double steepness = 0;
-  double mean_error = 0;  // leave-one-family-out cross-validation
+  double mean_error = 0;  // in leave-one-family-out cross-validation
 };
 // Fitted to 17 runs of image networks, each alone on an A100. On 487 generated networks that were
 // not used in the fit, the mean error is 0.09.

@@ -16,10 +16,10 @@ std::optional<double> MultiplyAdds(const model::LayerList& list);
 
 struct ActivityGuess {
   double sm_active = 0;   // 0..1
-  double mean_error = 0;  // leave-one-family-out cross-validation
+  double mean_error = 0;  // in leave-one-family-out cross-validation
 };
-// Supports only convolutional networks and networks of linear layers, and only if the summary
-// prints every layer. Empty for any other network.
+// Works for convolutional networks and networks of linear layers whose summary prints every layer.
+// Empty for any other network.
 std::optional<ActivityGuess> GuessActivity(const model::LayerList& list);
 
 // The kernel size (core::GrainOf) of a training run with batch size `batch`. Empty unless the

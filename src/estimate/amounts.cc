@@ -10,12 +10,12 @@ namespace {
 
 using Needs = std::map<double, double>;  // amount -> MiB, non-decreasing
 
-constexpr double kFarthest = 4;  // predictions reach up to this factor beyond the measured amounts
-// Margins, as fractions of the prediction and of the growth beyond the measured amounts. The fewer
-// amounts were measured, the larger the margin. In sweeps over batch sizes on one GPU, 95 % of
-// the values are within these margins (docs/evidence/estimators.md).
+constexpr double kFarthest = 4;  // maximum factor between an amount and the nearest measured amount
+// Margins. kAllowance and kFewAllowance are fractions of the prediction, kBeyondAllowance of its
+// growth beyond the largest measured amount. In sweeps over batch sizes on one GPU, 95 % of the
+// values are within these margins (docs/evidence/estimators.md).
 constexpr double kAllowance = 0.06;
-constexpr double kFewAllowance = 0.06;  // additional margin with two amounts
+constexpr double kFewAllowance = 0.06;  // additional margin with two amounts; smaller with more
 constexpr double kBeyondAllowance = 0.2;
 
 // Keeps the highest value for each amount, because a reading can miss a peak but never exceeds the

@@ -52,8 +52,8 @@ struct Appraisal {
 class Appraiser {
  public:
   explicit Appraiser(AppraisalRules rules);
-  // earlier: a previous appraisal of the same description and summary, whose results are reused;
-  // may be null.
+  // earlier: a previous appraisal of the same description and summary, to reuse its results; may be
+  // null.
   Appraisal Appraise(const task::TaskSpec& spec, std::uint32_t uid, const Summary& summary,
                      const Appraisal* earlier = nullptr) const;
   const AppraisalRules& rules() const { return rules_; }

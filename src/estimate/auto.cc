@@ -165,10 +165,10 @@ void KeepWithinClass(const Question& question, Answer& answer) {
                   alike->low_mib, alike->high_mib.value_or(point_mib)));
 }
 
-// Corrects the answer by the ratio of measured to predicted memory in earlier runs. Uses the same
-// user's runs of this program with different settings, provided that the closed form predicted them
-// too. One run moves the answer halfway, and three runs move it three quarters of the way. Returns
-// false if there is no such run.
+// Corrects the answer by the ratio of measured to predicted memory in this user's earlier runs of
+// the program with different settings, if the closed form predicted these runs too. One run moves
+// the answer halfway, and three runs move it three quarters of the way. Returns false if there is
+// no such run.
 bool FollowRelatives(const Question& question, Answer& answer) {
   constexpr double kMostCorrection = 1.6;
   constexpr double kLeastAllowance = 1.03;

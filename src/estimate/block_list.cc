@@ -227,7 +227,7 @@ class Builder {
            .early = early});
     }
     Adapt(width, width, share, share, level.depth);
-    Adapt(width, text, share, 0, level.depth);  // there are too few text tokens to matter
+    Adapt(width, text, share, 0, level.depth);  // the text tokens are too few to count
   }
 
   // Adds the adapters of `count` attention layers. Keys and values are computed from `tokens`

@@ -17,7 +17,7 @@ struct BlockKeeps {
   double input = 0;  // the block's input; a recomputed block keeps nothing else
   double wide = 0;   // inputs of norms and of the activations after them; fp32 under autocast
   double read = 0;   // inputs of linear layers; not kept if their weights are frozen
-  double kept = 0;   // inputs of convolutions (even if frozen), attention, products, activations
+  double kept = 0;   // for convolutions (even if frozen), attention, products and activations
   double cast = 0;   // 16-bit copies made only under autocast
   double without_kernels = 0;        // additional bytes kept without fused kernels
   double without_kernels_16bit = 0;  // the same with 16-bit weights or autocast

@@ -16,10 +16,10 @@
 namespace carma::estimate {
 namespace {
 
-// The constant is never set below this, because a process that has loaded CUDA always uses more.
+// Minimum of a learned constant. A process that has loaded CUDA always uses more.
 constexpr double kLeastContextMib = 64;
-// Smaller remainders are mostly rounding error, so they get no more weight than a remainder of this
-// size.
+// A task's memory beyond the constant counts as at least this much, because smaller values are
+// mostly rounding error.
 constexpr double kBareRestMib = 256;
 
 using Taught = std::vector<const task::Observation*>;
@@ -102,12 +102,12 @@ std::size_t ModelsIn(const Taught& taught) {
   return models.size();
 }
 
-// The constant (without libraries) that fits the tasks best, assuming that all of them load kernels
-// in the same way. `disagreement` is the tasks' mean deviation from this constant.
+// The constant (without libraries) that fits the tasks best, assuming that they all use one loading
+// mode. `disagreement` is the tasks' mean deviation from this constant.
 struct Base {
   double mib = 0;
   double disagreement = 0;
-  bool loads_so = false;  // `mib` is plausible for this way of loading
+  bool loads_so = false;  // `mib` is plausible for the assumed loading mode
 };
 
 Base LearnBase(const Taught& taught, Loading loading) {
@@ -150,8 +150,8 @@ double ErrorOf(const Site& site, const task::Observation& run) {
   return std::abs(PredictedMib(site, run) / static_cast<double>(run.measured_mib) - 1);
 }
 
-// How far to shift the built-in base towards the measured base. 0 if the difference can be
-// explained by the formula's error for models of this size.
+// How far to shift the built-in base towards the measured base. used_mib is 0 if the formula's
+// error for models of this size can explain the difference.
 struct Shift {
   double shown_mib = 0;
   double doubt_mib = 0;
@@ -175,8 +175,8 @@ Shift ShiftOf(const Taught& small) {
   std::ranges::sort(rests);
   const Base base = ShownBase(small);
   Shift shift;
-  // The shift is relative to the constant assumed for these tasks. That constant differs if a task
-  // stated its PyTorch version.
+  // The shift is relative to the mean constant assumed for these tasks, which depends on the
+  // PyTorch versions that they stated.
   shift.shown_mib = base.mib - assumed_mib / static_cast<double>(small.size());
   shift.doubt_mib = std::max(kFormulaError * std::max(rests[rests.size() / 2], kBareRestMib),
                              kMostDisagreement * base.disagreement);
@@ -262,8 +262,8 @@ double Site::Factor(double coverage, double shipped) const {
   if (ratios.empty()) return shipped;
   const std::size_t n = ratios.size();
   const auto rank = static_cast<std::size_t>(std::ceil(static_cast<double>(n + 1) * coverage));
-  // A single outlier must not determine all bounds. If there are too few runs for this coverage,
-  // the second largest ratio is used.
+  // A single outlier must not set all bounds. If there are too few runs for this coverage, the
+  // second largest ratio is used.
   const double own = rank <= n ? ratios[std::max<std::size_t>(rank, 1) - 1]
                                : std::max(shipped, n >= 2 ? ratios[n - 2] : shipped);
   const double trust =

@@ -21,7 +21,7 @@ inline constexpr std::size_t kLeastCalibration = 5;
 // measurement mainly shows the formula's error.
 inline constexpr double kMostSmallMib = 1024;
 
-// The calibration for one GPU type. By default nothing is learned, and all values are as shipped.
+// The calibration for one GPU type. By default, nothing is learned and the shipped values apply.
 struct Site {
   std::string gpu_type;   // the requested type
   std::string taught_by;  // the type that the values come from; empty: no values
@@ -36,16 +36,16 @@ struct Site {
   // Which constant is used and why, as a clause: "as shipped: fewer than 5 …".
   std::string reason;
 
-  // This site's counterpart of a model's shipped constant. Measurements show how kernels are
-  // loaded, so it does not matter which way of loading the shipped constant assumes. At least 64
-  // MiB.
+  // This site's constant for a model whose shipped constant is `shipped_mib`. A learned constant is
+  // at least 64 MiB and reflects how this site's tasks load kernels, regardless of the loading mode
+  // that `shipped_mib` assumes.
   double ContextMib(double shipped_mib) const;
-  // The factor by which a point estimate must be multiplied to cover this fraction of the runs
-  // (0.5..0.999). It is the conformal quantile of the ratios: the ceil((n + 1) coverage)-th of n.
-  // While n is below kFullCalibration, this quantile is mixed with the shipped factor. If n is too
-  // small for the coverage, the second largest ratio is used. The result is at least the shipped
-  // factor. Its excess over 1 is at most twice that of the shipped factor, because tasks of one
-  // kind say little about the errors of other kinds.
+  // The factor by which a point estimate must be multiplied to cover the fraction `coverage` of the
+  // runs (0.5..0.999). It is the conformal quantile of the ratios: the ceil((n + 1) coverage)-th of
+  // n. While n is below kFullCalibration, this quantile is mixed with the shipped factor. If n is
+  // too small for the coverage, the second largest ratio is used. The result is at least the
+  // shipped factor. Its excess over 1 is at most twice that of the shipped factor, because tasks of
+  // one kind say little about the errors of other kinds.
   double Factor(double coverage, double shipped) const;
   // A sentence for an answer's warnings if the values come from another GPU type; otherwise empty.
   std::string Remark() const;
@@ -55,11 +55,11 @@ struct Site {
 // that have a formula and whose run did not run out of memory. Only the newest observation of each
 // signature is used, so a task repeated a hundred times counts once. The constant is the median of
 // (measured - rest - libraries) over the small models, with one value per model. It is computed for
-// each way of loading libraries, and the result for the way that fits better is kept. This constant
-// is used only if it differs from the shipped one by more than the formula's own error divided by
-// the square root of the number of models, and if it predicts held-out models better than the
-// shipped constant. If `gpu_type` has fewer than kLeastCalibration tasks, the type with the most
-// tasks is used. If that type has too few tasks as well, nothing is learned.
+// each loading mode, and the result for the mode that fits better is kept. This constant is used
+// only if it differs from the shipped one by more than the formula's own error divided by the
+// square root of the number of models, and if it predicts held-out models better than the shipped
+// constant. If `gpu_type` has fewer than kLeastCalibration tasks, the type with the most tasks is
+// used. If that type has too few tasks as well, nothing is learned.
 Site Calibrate(std::span<const task::Observation> observations, const std::string& gpu_type);
 
 }  // namespace carma::estimate

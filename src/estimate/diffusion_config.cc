@@ -20,14 +20,14 @@ constexpr std::int64_t kLatentPixels = 8;
 struct PatchModel {
   std::string_view name;
   double squares = 12;       // 4 for attention and 8 for a plain feed-forward part
-  double single = 0;         // the same for later blocks, in which image and text share matrices
+  double single = 0;         // `squares` of later blocks, in which image and text share matrices
   bool reads_text = false;   // each block also has cross-attention to the text
   bool norms_heads = false;  // queries and keys are normalised
   std::int64_t text = 0;     // text tokens in the sequence
   std::int64_t side = 128;   // default side of a latent
   std::int64_t patch = 2;
   std::int64_t frames = 1;  // default number of frames of a latent video
-  double vectors = 0;       // modulation vectors per block, from the time embedding time_embed_dim
+  double vectors = 0;       // modulation vectors per block, computed from time_embed_dim numbers
 };
 
 constexpr PatchModel kPatchModels[] = {

@@ -17,9 +17,9 @@ namespace carma::estimate {
 // Whether CARMA supports the diffusers class with this name.
 bool IsDiffusion(std::string_view class_name);
 
-// Reads a model and sets config.family to its class. A transformer has blocks with attention and a
-// feed-forward part, and with scales, shifts and gates that depend on the noise step. Its tokens
-// are patches and, in some classes, also text tokens. Errors are recorded in `in`.
+// Reads a model and sets config.family to its class. A transformer's blocks have attention, a
+// feed-forward part, and scales, shifts and gates that depend on the noise step. A transformer's
+// tokens are patches and, in some classes, also text tokens. Errors are recorded in `in`.
 void ReadDiffusion(base::JsonReader& in, TransformerConfig& config);
 
 // The names of all supported classes, used for suggestions.

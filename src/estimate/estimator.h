@@ -37,7 +37,7 @@ struct Question {
   const TransformerConfig* transformer = nullptr;
   std::optional<TrainingPlan> plan;
   std::vector<std::string> assumed;    // assumptions of the plan, one sentence each
-  bool assumes_length = false;         // one of `assumed` is about the sample length
+  bool assumes_length = false;         // `assumed` has a sentence about the sample length
   std::string summary_trouble;         // why the named summary cannot be used
   std::optional<std::int64_t> batch;   // samples per GPU and step
   std::optional<Optimizer> optimizer;  // empty: unknown; the estimator states its assumption

@@ -20,15 +20,15 @@ namespace carma::estimate {
 //   point    mean of the class points, weighted by probability and kept within the most probable
 //            class. A class point is the median need of the training runs in the class.
 //   bound    upper edge of the lowest classes that together reach `coverage`. The last class has no
-//            upper edge, so a bound of probabilities.size() * class_mib only means that the need
+//            upper edge, so a bound of probabilities.size() * class_mib means only that the need
 //            is large.
 // Requires at least one class, and one probability and one point (MiB, inside the class) per class.
 Answer AnswerFromClasses(std::span<const double> probabilities, std::span<const float> points,
                          std::int64_t class_mib, model::Family family, double coverage);
 
 // The class that gpumemnet-transformer predicts for a convolutional network that is similar to its
-// training data. Similar means that the network consists only of leaves and is trained with Adam in
-// fp32, and that all its aggregates are within the range of the training data.
+// training data. Similar means that all rows of the network are leaves, that it is trained with
+// Adam in fp32, and that all its aggregates are within the range of the training data.
 struct AlikeClass {
   std::int64_t low_mib = 0;
   std::optional<std::int64_t> high_mib;  // upper edge of the class; empty: no upper edge

@@ -17,16 +17,15 @@ float Ln1p(double size) {
   return static_cast<float>(std::log1p(size));
 }
 
-// The activation functions in their order around the circle. The first functions need only their
-// output for the backward pass. The later functions also need their input, which costs one more
+// The activation functions in the order of their angles (kAggregateNames). The first eight need
+// only their output for the backward pass; the other eight need their input, which costs one more
 // tensor.
 constexpr std::array<std::string_view, 16> kFunctions{
     "relu",  "relu6", "hardtanh", "hardsigmoid", "softmax",  "sigmoid",   "tanh", "logsoftmax",
     "prelu", "elu",   "celu",     "selu",        "softplus", "hardswish", "silu", "mish",
 };
 
-// The function's position on the circle as a fraction of a turn. Negative for a function that is
-// not on the circle.
+// The function's angle as a fraction of a full turn. Negative for a function without an angle.
 double Turn(std::string_view function) {
   const std::string name = base::ToLower(function);
   for (std::size_t i = 0; i < kFunctions.size(); ++i) {

@@ -35,7 +35,7 @@ std::string_view NetworkKindName(NetworkKind kind);  // "mlp", "transformer"
 //     mlp          hidden.K (ReLU), output
 //     transformer  aggregates [d, F] (the first token), layer [d, T + 3] (one-hot type, sizes),
 //                  blocks.K: norm1, attention.in [3d, d], attention.out, norm2, feedforward.in,
-//                  feedforward.out (normed first, ReLU); norm, hidden [h, d + F] of the first token
+//                  feedforward.out (pre-norm, ReLU); norm, hidden [h, d + F] of the first token
 //                  and the aggregates (ReLU), output
 //     layers.mean, layers.scale [3] standardise the layer sizes
 // Equal layers are merged into one token, and its attention weight is multiplied by their number.

@@ -33,8 +33,8 @@ int TakeNumber(std::string_view& text) {
 Loading LoadingOf(std::string_view torch) {
   const int major = TakeNumber(torch);
   if (major >= 2) return Loading::kLazy;
-  // PyTorch 1.13 was the first version to request lazy loading. Its wheels for CUDA 11.6 could not
-  // use it.
+  // PyTorch 1.13 was the first version to request lazy loading, but its wheels for CUDA 11.6 do not
+  // support it.
   const bool asks = major == 1 && torch.starts_with(".13.");
   return asks && torch.ends_with("+cu117") ? Loading::kLazy : Loading::kEager;
 }

@@ -6,8 +6,8 @@
 
 namespace carma::estimate {
 
-// When a library's code is loaded onto the GPU: all kernels at startup, or each kernel at its first
-// use (optional since CUDA 11.7, the default since 12.2).
+// The loading mode: a library's kernels are loaded onto the GPU either all at startup or each at
+// its first use (optional since CUDA 11.7, the default since 12.2).
 enum class Loading { kEager, kLazy };
 // torch: PyTorch's version, such as "2.11.0+cu130". Returns kEager, which assumes more memory, if
 // the version is unknown or does not load lazily.
@@ -33,10 +33,9 @@ inline constexpr double kCollectivesMib = 566;
 // The code whose shipped constant is nearest. No two codes have the same constant.
 LoadedCode CodeOf(double shipped_mib);
 
-// The way of loading whose shipped base (kPlain) is closer to base_mib.
+// The loading mode whose shipped base (kPlain) is closer to base_mib.
 Loading LoadingOfBase(double base_mib);
-// base_mib plus the memory of the libraries, loaded in the way that LoadingOfBase(base_mib)
-// returns.
+// base_mib plus the memory of the libraries in the loading mode LoadingOfBase(base_mib).
 double OnBaseMib(double base_mib, Libraries libraries);
 
 }  // namespace carma::estimate

@@ -19,7 +19,7 @@ class MeasuredProfiles {
   // type, the first line is used.
   explicit MeasuredProfiles(std::vector<profile::WorkloadProfile> profiles);
 
-  // Null if no profile was measured on this type.
+  // The profile with this signature and GPU type. Null if there is none.
   const profile::WorkloadProfile* Of(const std::string& signature,
                                      const std::string& gpu_type) const;
   // The profile of the first line with this signature, on any type. Null if there is none.

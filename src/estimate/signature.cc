@@ -236,8 +236,8 @@ std::string LastName(std::string_view path) {
   return std::string(base::BaseName(path));
 }
 
-// The name of the training program: the first Python file or module, or the first word if there is
-// none.
+// The name of the training program: the first Python file or module. Without one, the first word of
+// the command, or the task's name if it is a script.
 std::string ProgramOf(const task::TaskSpec& spec, const std::vector<std::string>& words) {
   for (std::size_t i = 0; i < words.size(); ++i) {
     if (words[i].ends_with(".py")) return LastName(words[i]);
@@ -314,7 +314,7 @@ std::string WordShape(const std::string& word) {
 
 namespace {
 
-// Adds everything that a signature covers except the command's words and the batch.
+// Adds what a signature covers besides the command's words, the model and the batch size.
 void AddRest(Digest& digest, const task::TaskSpec& spec, bool with_amounts) {
   digest.Add(std::int64_t{spec.optimizer.has_value()});
   digest.Add(base::ToLower(spec.optimizer.value_or("")));

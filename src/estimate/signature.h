@@ -33,7 +33,7 @@ std::string Signature(const task::TaskSpec& spec, std::uint32_t uid,
 core::KindId KindOf(const std::string& signature);
 
 // Identifies a wider group of runs as "1000-<32 hex digits>": runs by the same user, of the same
-// program (the command's words before the first option or value), with the same number of GPUs.
+// program (the Python file or module, otherwise the first word), with the same number of GPUs.
 std::string Kin(const task::TaskSpec& spec, std::uint32_t uid);
 
 // Amounts that users change so that a task fits on a GPU.

@@ -32,7 +32,7 @@ enum class StepOptimizer {
   kAdam4Bit,   // 1
   kPagedAdam,  // moves to host memory when GPU memory is short
   kMomentum,   // g, and g for the step
-  kSgd,        // nothing, and g for the step
+  kSgd,        // nothing
   kFactored,   // Adafactor, LOMO: next to nothing
 };
 inline constexpr std::pair<StepOptimizer, std::string_view> kStepOptimizerWords[] = {
@@ -158,7 +158,7 @@ struct TrainingPlan {
   Dtype weights = Dtype::kBf16;
   bool amp = false;                  // autocast to 16 bits, or FSDP's mixed precision
   bool fp32_residual = false;        // norms and the residual stream were cast to fp32
-  bool fp32_rest = false;            // embedding and head too (prepare_model_for_kbit_training)
+  bool fp32_rest = false;            // so were embedding and head (prepare_model_for_kbit_training)
   bool keeps_frozen_inputs = false;  // as quantised layers did in bitsandbytes until 2024
   std::int64_t lora_rank = 16;
   LoraTargets lora_targets;

@@ -184,7 +184,7 @@ void SetMethod(Words& words, const TransformerConfig& config, TrainingPlan& plan
   }
   bool unprepared = false;
   words.Switch("unprepared", unprepared);
-  // TRL, Axolotl and LLaMA-Factory convert quantised models in this way before they train adapters.
+  // TRL, Axolotl and LLaMA-Factory cast the unquantised weights to fp32 before training adapters.
   const bool prepared =
       plan.method == Method::kLora && !unprepared &&
       (plan.quantisation == Quantisation::kNf4 || plan.quantisation == Quantisation::kNf4Double);

@@ -139,7 +139,7 @@ void GetDecoder(base::JsonReader& in, TransformerConfig& config) {
   config.decoder_layers = decoder;
 }
 
-// Reads the sizes of an image model. Its tokens are the patches and one or two additional tokens.
+// Reads the sizes of an image model. Its tokens are the patches and one additional token.
 void GetImage(base::JsonReader& in, TransformerConfig& config) {
   std::int64_t image = 224;
   std::int64_t patch = 16;
@@ -264,7 +264,8 @@ void GetHead(base::JsonReader& in, TransformerConfig& config) {
   config.classifies = config.classifies || IsClassifier(name) || config.encodes_only;
 }
 
-// Either the first few blocks have no experts (DeepSeek), or every second block has none (Llama 4).
+// Either the first few blocks have no experts (DeepSeek), or only every n-th block has any (Llama
+// 4).
 void GetBlocksWithout(base::JsonReader& in, TransformerConfig& config) {
   std::int64_t step = 1;
   in.Get("first_k_dense_replace", config.dense_layers, 0, config.layers);

@@ -75,10 +75,10 @@ struct TransformerConfig {
   std::int64_t norms = 2;           // per block
   bool modulated = false;         // blocks have scales, shifts and gates that depend on the sample
   bool encodes_only = false;      // only the encoder of an encoder-decoder family
-  double side_by_side = 0;        // share of blocks whose two parts read the same norm
+  double side_by_side = 0;        // share of blocks whose attention and feed-forward share a norm
   bool diffuses = false;          // a diffusion model
   std::int64_t token_pixels = 0;  // height and width of a token's patch; 0: no image
-  std::int64_t frames = 1;        // frames of a video, in tokens
+  std::int64_t frames = 1;        // frames of a latent video; 1 for an image
   std::int64_t text_tokens = 0;   // text tokens in the sequence, in addition to image tokens
   std::int64_t usual_length = 0;  // number of tokens if no length is stated; 0: 2048
   std::optional<BlockList> blocks;  // blocks of other kinds; the sizes above are then meaningless

@@ -35,7 +35,7 @@ struct TransformerFamily {
   std::int64_t mamba = 0;         // Mamba version of its blocks; 0: attention blocks
   bool norms_heads = false;       // queries and keys have their own norms
   std::int64_t norms = 2;         // per block
-  bool wide_scores = false;       // its attention code computes softmax in fp32, as with RMSNorm
+  bool wide_scores = false;       // its attention code computes softmax in fp32, like RMSNorm code
   bool repeats_block = false;     // all blocks share one block's parameters
   bool unfused = false;           // attention uses matrix products even if fused kernels exist
   bool written_out_gelu = false;  // activation made of several operations, unless one is named

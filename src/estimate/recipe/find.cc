@@ -122,8 +122,8 @@ class Finder {
     Meaning meaning = MeaningOf(settings, framework);
     if (!meaning.not_modelled.empty()) return Note(meaning.not_modelled);
     if (!meaning.trains || settings.empty()) return;
-    // Training runs of models other than transformers are ignored, because only transformers are
-    // supported.
+    // Training runs of models other than transformers are not supported, so they are ignored
+    // without a note.
     const bool is_megatron = IsOfMegatron(settings);
     const bool surely =
         framework != Framework::kTrainer || meaning.model.find('/') != std::string::npos;
@@ -352,7 +352,7 @@ class Finder {
     return found == spec_.environment.end() ? "" : found->second;
   }
 
-  // Replaces the best training run found so far if this one needs more memory.
+  // Keeps this training run if it needs more memory than those found before.
   void Judge(const std::string& path, Meaning meaning) {
     const Result<std::string> text = Read(path, kMaxConfigBytes);
     if (!text) return;

@@ -256,7 +256,7 @@ class CommandReader {
                                [&](const Setting& each) { return IsOneOf(each.key, names); });
   }
 
-  // Determines the framework from the program's name or its options.
+  // Recognises the framework by the program's name or its options.
   void Recognise() {
     const std::string program = base::ToLower(launch_.program);
     const auto has = [&](std::string_view part) { return program.find(part) != std::string::npos; };

@@ -199,7 +199,7 @@ std::string WeightIndexBeside(std::string_view config_path) {
 Result<TrainingWords> ReadTokenizer(std::string_view text, std::string_view where) {
   const base::Json json = CARMA_TRY(Parsed(text, where));
   Found words(where);
-  // For a tokenizer without a limit, this number has thirty digits.
+  // A tokenizer without a limit has a model_max_length of thirty digits.
   constexpr double kMost = 1e9;
   if (!json.is_object()) return words.Take();
   const auto length = json.find("model_max_length");

@@ -26,7 +26,7 @@ void AddGroups(const StatedSettings& said, const Setting& kind, TrainingWords& w
   if (beta != nullptr && base::ParseDouble(beta->value).value_or(0) > 0 &&
       said.Value({"lora_r", "use_peft"}) == nullptr)
     AddWord("reference", "on", *beta, words);
-  // In server mode, the engine runs elsewhere. A colocated engine shares this GPU.
+  // In server mode, the engine runs on other GPUs; a colocated engine shares this GPU.
   const Setting* engine = said.Yes({"use_vllm"});
   const Setting* mode = said.Value({"vllm_mode"});
   const Setting* share = said.Value({"vllm_gpu_memory_utilization"});

@@ -58,7 +58,7 @@ class TitanReader {
     const Setting* files = said_.Any({"model.hf_assets_path", "model.tokenizer_path"});
     if (files != nullptr) {
       std::string folder = files->value;
-      // Older versions name the tokenizer's file. In Meta's releases, that file has its own folder.
+      // Older versions name the tokenizer's file, which Meta keeps in a folder named "original".
       if (const std::size_t slash = folder.rfind('/');
           slash != std::string::npos && folder.substr(slash).starts_with("/tokenizer."))
         folder.erase(slash);

@@ -35,8 +35,8 @@ bool IsOfMegatron(const std::vector<Setting>& settings);
 // is inserted right after the original.
 void AddPlainNames(std::vector<Setting>& settings);
 
-// Words for settings that MeaningOf does not cover: Megatron's optimizer states, its distributed
-// optimizer, and NeMo's lengths.
+// Words for settings that MeaningOf does not cover, such as Megatron's distributed optimizer,
+// recomputation and schedule, and NeMo's lengths.
 TrainingWords WordsOfMegatron(const std::vector<Setting>& settings);
 
 }  // namespace carma::estimate

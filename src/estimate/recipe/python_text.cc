@@ -174,7 +174,7 @@ class PythonReader {
     ReadNamed(open, name == "LoraConfig" || name == "get_peft_model");
   }
 
-  // Whether the call concerns a tokenizer: tokenizer(texts, max_length=128) or
+  // Whether the call creates or runs a tokenizer: tokenizer(texts, max_length=128) or
   // AutoTokenizer.from_pretrained(…, model_max_length=128).
   static bool IsTokenizer(std::string_view dotted) {
     const std::string name = base::ToLower(dotted);

@@ -21,8 +21,8 @@ constexpr std::int64_t kUnusedPositions = 2;
 
 Shape TextOf(std::int64_t tokens, std::int64_t width) {
   Shape shape;
-  // Push() cannot fail for plausible dimensions. If the width exceeds the limit, the shape remains
-  // unknown.
+  // Push() fails only for implausible dimensions, such as a width above the limit. The shape then
+  // remains unknown.
   if (!shape.Push(-1) || !shape.Push(tokens) || !shape.Push(width)) return {};
   return shape;
 }

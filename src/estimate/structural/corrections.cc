@@ -28,8 +28,8 @@ int ParallelWays(Graph& graph, Row& row, int input) {
   return convolution || lone_norm ? entry : input;
 }
 
-// A norm directly after a norm makes no sense, so the second is a branch. It reads the input of the
-// convolution before the first norm.
+// A norm directly after a norm makes no sense, so the second norm is on a branch. It reads the
+// input of the convolution before the first norm.
 int NormAfterNorm(Graph& graph, Row& row, int input) {
   const Trail& trail = graph.trail;
   if (!row.rule->batch_norm || input != row.before || trail[input].maker != Maker::kNorm)
@@ -52,8 +52,8 @@ int TensorFlowPadding(Graph& graph, Row& row, int input) {
 }
 
 // A gated layer, x * act(g): two linear layers of equal width read the same, narrower input, and
-// one of them is followed by an activation. Both factors, the output of the activation and the
-// product are kept. The product has no row of its own.
+// one of them is followed by an activation. The results of both layers, the output of the
+// activation and the product are kept. The product has no row of its own.
 int GatedForward(Graph& graph, Row& row, int input) {
   Trail& trail = graph.trail;
   // Some models have a norm between the product and the next layer.
@@ -159,7 +159,7 @@ void AttentionInOneRow(const Graph&, const Row& row, Kept& kept) {
   kept.AddElements((row.seen.products == 1 ? 3 : 4) * row.out);
 }
 
-// The container's only row is the product that follows the attention.
+// The container's only row is the product after attention. Query, key and value are also kept.
 void AttentionAfterOneProduct(const Graph&, const Row& row, Kept& kept) {
   if (row.kind == Kind::kBlock || row.rule->relative_positions) return;
   if (row.seen.products == 1 && !row.seen.convolution && row.seen.matrix == 0 &&
@@ -177,8 +177,8 @@ void AttentionWithSoftmax(const Graph&, const Row& row, Kept& kept) {
 }
 
 // The attention module adds position biases to its scores. The biases come from a table with one
-// number per head and per distance within a square. The softmax's result, one matrix per head, is
-// therefore kept.
+// number per head and per distance within a square. The softmax is not fused, so its result, one
+// matrix per head, is kept.
 void AttentionWithDistances(const Graph&, const Row& row, Kept& kept) {
   const Shape& in = row.layer->in;
   const Shape& out = row.layer->out;
@@ -229,8 +229,8 @@ void AttentionOverBlocks(const Graph& graph, const Row& row, Kept& kept) {
   kept.unfused_attention = true;
 }
 
-// A dropout reads the result of a softmax that has no row. The softmax's scaled, biased or masked
-// input is also kept.
+// A dropout reads the result of a softmax that has no row. Besides this result, the softmax's
+// scaled, biased or masked input is kept.
 void AttentionWithDropout(const Graph&, const Row& row, Kept& kept) {
   if (!row.given_unseen || row.rule->role != Role::kDropout) return;
   if (!IsAttentionMatrix(row.layer->in)) return;
@@ -252,9 +252,9 @@ void HeadsThatTalk(const Graph& graph, const Row& row, Kept& kept) {
   }
 }
 
-// A linear layer over pairs of tokens computes a second matrix of weights from their distances. The
-// two matrices are mixed with one number per head and normalised to a sum of 1. Both softmax
-// results, the input of the division and its result are kept.
+// Besides the attention weights, a linear layer over pairs of tokens computes a matrix of weights
+// from the tokens' distances. The two matrices are blended with one coefficient per head and
+// normalised to a sum of 1. Both softmax results and the division's input and result are kept.
 void AttentionThatMixes(const Graph& graph, const Row& row, Kept& kept) {
   constexpr double kMatrices = 4;
   const Shape& in = row.layer->in;
@@ -327,7 +327,7 @@ void AttentionOfUnitVectors(const Graph&, const Row& row, Kept& kept) {
 }
 
 // torch.nn.MultiheadAttention has rows only for its products. It copies its result to [length,
-// batch].
+// batch], and this copy is kept.
 void TorchAttention(const Graph& graph, const Row& row, Kept& kept) {
   if (!graph.leaves_only || row.before == Tensor::kNobody) return;
   const Tensor& before = graph.trail[row.before];
@@ -372,8 +372,8 @@ void StackedWays(const Graph&, const Row& row, Kept& kept) {
   kept.AddElements(Elements(in));
 }
 
-// A block of two convolutions, each of which keeps the tensors of its norm and its activation. The
-// next row reads the last tensor.
+// A block of two convolutions in one row. The norm and the activation after each convolution keep
+// one tensor each; the last of these four is counted where the next row reads it.
 void BlockInOneRow(const Graph& graph, const Row& row, Kept& kept) {
   if (graph.collapsed && row.rule->role == Role::kOther && row.layer->params > 0 &&
       row.layer->out.rank() == 4) {

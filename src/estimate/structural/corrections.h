@@ -12,14 +12,14 @@ namespace carma::estimate {
 
 enum class CorrectsReading { kBeforeSizes, kAfterSizes };
 
-// Corrects which tensor a row reads while the graph is being built.
+// While the graph is being built, corrects which tensor a row reads.
 struct ReadingCorrection {
   std::string_view name;
   std::string_view model;     // the model that needs it
   std::string_view evidence;  // ratio of counted to exact bytes, before -> after; or a source
   CorrectsReading when;       // runs before or after an input is chosen by size
-  // input: the newest tensor (kBeforeSizes), or the tensor chosen by size. Returns `input` if no
-  // correction is needed, and kNobody for kNobody.
+  // input: the newest tensor (kBeforeSizes), or the tensor chosen by size. Returns `input` if it is
+  // kNobody or needs no correction.
   int (*source)(Graph& graph, Row& row, int input);
 };
 std::span<const ReadingCorrection> ReadingCorrections();

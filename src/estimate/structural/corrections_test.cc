@@ -167,7 +167,7 @@ TEST_P(KeptCorrectionTest, AddsTheBytesOfItsModel) {
     if (each.correction == correction.name) {
       ++found;
       EXPECT_EQ(Added(correction, each.list), 4 * each.elements);
-    } else if (correction.step != Step::kAttention) {  // modules hide products differently
+    } else if (correction.step != Step::kAttention) {  // these may fit each other's examples
       EXPECT_EQ(Added(correction, each.list), 0) << each.correction;
     }
   }
@@ -252,7 +252,7 @@ TEST(Corrections, GatedFeedForwardKeepsBothFactorsAndTheProduct) {
     // too.
     EXPECT_EQ(kept.per_sample, 4 * (2 * 80 + 4 * 320) + 8 * 10);
   }
-  // Query, key and value are as wide as their common input.
+  // Query, key and value are as wide as their common input, so they are not a gated layer.
   const Layer same = Module("Linear", kWords, kWords, 72);
   const Kept plain = CountKept(List({kNorm, same, same, same, same}));
   EXPECT_LE(plain.per_sample, 4 * 6 * 80 + 8 * 10);

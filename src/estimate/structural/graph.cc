@@ -105,7 +105,7 @@ class GraphMaker {
   Graph graph_;
   UnseenInput unseen_;
   int current_ = Tensor::kNobody;  // the newest tensor
-  int split_ = Tensor::kNobody;    // tensor of the last slice
+  int split_ = Tensor::kNobody;    // the tensor that is being split into slices
   SinceNorm seen_;
   bool block_starts_ = true;
   bool weighs_values_ = false;  // the last row computed attention weights
@@ -136,8 +136,8 @@ void GraphMaker::Take(Row& row) {
   Operation(row);
 }
 
-// Determines the row sizes that the summary does not show. Returns false for sizes that do not grow
-// with the batch.
+// Finds the row's sizes that the summary does not show. Returns false if they do not grow with the
+// batch.
 bool GraphMaker::FindSizes(Row& row) {
   if (row.knows_input) return row.layer->out.ScalesWithBatch() || row.layer->in.ScalesWithBatch();
   if (row.kind == Kind::kContainer) return true;
@@ -268,15 +268,16 @@ int GraphMaker::ReadElsewhere(const Row& row) {
     return graph_.trail.AddPrivate(
         {.elements = row.in, .shape = row.layer->in, .maker = Maker::kFunction});
   }
-  // An older tensor of this size belongs to another block.
+  // A tensor older than the last product's input belongs to another block, so this row reads a
+  // slice of the newest tensor.
   if (source < OriginOfCurrent() && !product && row.rule->convolution &&
       IsSlice(row.layer->in, current.shape)) {
     split_ = current_;
     return current_;
   }
-  if (product) Keep(current_);  // a matrix product reads query, key, value
-  // Whether the row is a second linear layer with the same input and width, as in x * act(g),
-  // rather than a layer that reads the result of an attention module.
+  if (product) Keep(current_);  // attention keeps query, key and value
+  // Whether the row is a linear layer with the same input and width as the previous one, as in x *
+  // act(g), and not one that reads the result of an attention module.
   const bool sibling = source != Tensor::kNobody && current.linear && row.rule->linear &&
                        row.out == current.elements && current.from == source;
   if (sibling) return source;

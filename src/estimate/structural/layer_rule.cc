@@ -22,7 +22,7 @@ bool IsAny(std::string_view name, std::initializer_list<std::string_view> names)
   return std::ranges::find(names, name) != names.end();
 }
 
-// The order matters: words that state a layer's effect are checked before other words.
+// A name may contain several of these words, so the first match must decide.
 Role RoleOf(std::string_view name) {
   if (name.starts_with("dropout") || name.ends_with("dropout")) return Role::kDropout;
   if (StartsWithAny(name, {"identity", "flatten", "unflatten", "droppath", "stochasticdepth",
@@ -71,7 +71,7 @@ LayerRule RuleOf(std::string_view type) {
   const std::string name = base::ToLower(type);
   LayerRule rule;
   rule.role = RoleOf(name);
-  rule.convolution = HasAny(name, {"conv"}) && type != "Conv1D";  // GPT-2's linear layer
+  rule.convolution = HasAny(name, {"conv"}) && type != "Conv1D";  // Conv1D: GPT-2's linear layer
   rule.linear = HasAny(name, {"linear"}) || type == "Conv1D";
   rule.batch_norm = HasAny(name, {"batchnorm"});
   rule.norm_with_activation = HasAny(name, {"normact", "evonorm", "filterresponse"}) ||

@@ -1,4 +1,4 @@
-// Determines from a layer's class name which tensors the layer keeps for its backward pass.
+// Derives from a layer's class name which tensors the layer keeps for its backward pass.
 #pragma once
 
 #include <string_view>

@@ -32,7 +32,7 @@ enum class Holds { kNothing, kInput, kOutput, kCopy };
 struct SinceNorm {
   int products = 0;  // linear layers and convolutions
   bool convolution = false;
-  double matrix = 0;       // elements of a softmax's [tokens, tokens] not yet assigned to attention
+  double matrix = 0;       // elements of a [tokens, tokens] softmax that no attention has claimed
   std::int64_t heads = 0;  // heads of the last [tokens, tokens] matrix, from any row
 };
 

@@ -17,15 +17,15 @@ using Factors = CoverageFactors;
 // of image models. For coverage 0.9 and above, they were raised slightly to cover families left out
 // of the fit. The last column and kPartial are educated guesses, because there is little data.
 constexpr Factors kExactBytes{1.00, 1.05, 1.10, 1.18, 1.75, 3.0};
-// Quantiles from the same runs, grouped by the number of module types that no other family has: at
-// most two (kCompared), or more (kOwnAttention, kOwnBlocks). Plain lists of layers (kShapes) are in
-// between. At coverage 0.98 the factor is not lower than for exact bytes.
+// Quantiles from the same runs, grouped by the number of module types unique to the model's family:
+// at most two (kCompared), or more (kOwnAttention, kOwnBlocks). Plain lists of layers (kShapes) are
+// in between. At coverage 0.98, kCompared is not below kExactBytes.
 constexpr Factors kCompared{1.00, 1.07, 1.12, 1.18, 1.75, 3.0};
 constexpr Factors kShapes{1.00, 1.10, 1.19, 1.32, 1.80, 3.0};
 constexpr Factors kUncompared{1.00, 1.12, 1.23, 1.41, 2.10, 3.0};
-// Quantiles from runs of models with more than two module types that no other family has. A custom
-// attention module keeps matrices that have no row, whereas a custom block of convolutions keeps
-// almost nothing extra.
+// Quantiles from runs of models with more than two module types that are unique to their family. A
+// custom attention module keeps matrices that are in no row of the summary, whereas a custom block
+// of convolutions keeps almost nothing beyond its rows.
 constexpr Factors kOwnAttention{1.00, 1.13, 1.28, 1.52, 2.20, 3.0};
 constexpr Factors kOwnBlocks{1.00, 1.10, 1.18, 1.27, 2.00, 3.0};
 constexpr Factors kText{1.00, 1.14, 1.27, 1.50, 1.96, 3.0};

@@ -17,7 +17,7 @@ enum class Evidence {
   // least one of these types is an attention module. kOwnBlocks: none of them is.
   kOwnAttention,
   kOwnBlocks,
-  kText,     // rules with output shapes only (torchsummary)
+  kText,     // rules with output shapes only (torchsummary); bytes counted in another precision
   kPartial,  // blocks printed as one row, or no shapes at all
   kTotals,   // most of the model is in blocks: totals below the summary are used
 };

@@ -49,12 +49,12 @@ constexpr double kLargestFactor = 0.81;  // temporaries of the backward pass
 constexpr double kSharedGaps = 0.061;
 constexpr double kSegmentMib = 20;
 
-// Memory beyond weights and states, as a multiple of torchinfo's total, without the allocator's
-// share. This total is twice the outputs of all modules with parameters and without children. The
+// Memory beyond weights and states, before the allocator's overhead, as a multiple of torchinfo's
+// total. This total is twice the outputs of all modules that have parameters and no children. The
 // kinds of printed rows show what the total leaves out (docs/inside/estimators.md, "Bound").
 constexpr double kKeptOfPass = 0.91;        // batch norms, and activations that keep their output
-constexpr double kNothingSeen = 1.18;       // no norm is printed: the median of all
-constexpr double kLayerNormsOnly = 0.93;    // norms with no separate result; attention matrices
+constexpr double kNothingSeen = 1.18;       // no norm is printed: the overall median
+constexpr double kLayerNormsOnly = 0.93;    // only layer norms are printed, no batch norms
 constexpr double kKeepsInput = 1.14;        // GELU, SiLU …, which also keep their inputs
 constexpr double kActivationInNorm = 1.68;  // norms with children are not in the total
 
@@ -80,8 +80,8 @@ double KeptOfPass(const model::LayerList& list) {
 }
 
 // Kept bytes of a model whose layers are mostly hidden (model::HidesMost), because its summary
-// prints blocks as one row. Computed from the total output size below the table. Visible rows
-// (convolutions, tables, logits) are counted as usual. Empty if the size or its batch is unknown.
+// prints blocks as one row. Computed from the total output size below the table; the logits come
+// from the visible rows. Empty if the size or its batch is unknown.
 std::optional<Kept> KeptByTotals(const model::LayerList& list) {
   if (!list.pass_bytes || !list.batch) return std::nullopt;
   const Kept visible = CountKept(list);
@@ -140,8 +140,8 @@ std::int64_t TrainedParams(const model::LayerList& layers) {
   return layers.trainable > 0 ? std::min(layers.trainable, layers.params) : layers.params;
 }
 
-// Uses the held memory that the dry run counted, provided that the dry run used the question's
-// precision.
+// Takes weights, optimizer states and step temporaries from the dry run, unless only one of dry run
+// and question uses 16-bit weights.
 void TakeHeld(const Question& question, Numbers& numbers) {
   const std::optional<model::HeldBytes>& held = question.layers->held;
   const bool half = question.precision.value_or(Precision::kFp32) == Precision::kHalf;
@@ -254,8 +254,8 @@ bool HasContainers(const model::LayerList& layers) {
       layers.layers, [](const model::Layer& layer) { return layer.kind != model::RowKind::kLeaf; });
 }
 
-// All measured runs were in fp32, so estimates for other precisions count as uncompared. The same
-// applies to bytes that were counted in a different precision from the question's.
+// All measured runs were in fp32, so estimates for other precisions count as uncompared. Bytes that
+// were counted in a different precision from the question's get the factors of text summaries.
 Evidence EvidenceOf(const Question& question, bool no_shapes) {
   const model::LayerList& layers = *question.layers;
   const Precision asked = question.precision.value_or(Precision::kFp32);
@@ -277,8 +277,7 @@ std::int64_t BoundMib(const Question& question, double context_mib, double point
   const double shipped_mib =
       context_mib + (point_mib - context_mib) * ShippedFactor(evidence, question.coverage);
   double factor = shipped_mib / point_mib;
-  // The site's ratios come from tasks with complete summaries and do not apply to incomplete
-  // summaries.
+  // The site's ratios come from tasks whose layers are printed, so they do not apply to totals.
   if (question.site != nullptr && evidence != Evidence::kTotals)
     factor = question.site->Factor(question.coverage, factor);
   return std::max(RoundMib(point_mib), RoundMib(point_mib * factor));

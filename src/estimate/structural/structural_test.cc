@@ -165,8 +165,8 @@ TEST(Structural, CountsTheCodeThatEachPyTorchVersionLoads) {
 }
 
 TEST(Structural, KeepsGradientsThatPyTorchOnlyClears) {
-  // The difference is three tenths of 64 MiB of weights: the gradients that are usually freed while
-  // all activations exist.
+  // The difference is three tenths of 64 MiB of weights: the gradients that usually do not exist
+  // yet while all activations exist.
   LayerList list = SmallNet();
   list.torch = "1.12.1+cu113";
   const double freed_mib = [&] {

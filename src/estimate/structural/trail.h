@@ -74,7 +74,7 @@ class Trail {
   static bool IsReadable(const Tensor& tensor) {
     return tensor.kept || tensor.maker != Tensor::Maker::kMatrix;
   }
-  // Tensors made by code between modules are read only within their block.
+  // Forgets tensors made by code between modules. They are read only within their block.
   void LeaveBlock(int current) {
     std::erase_if(recent_, [&](int index) {
       return index != current && (*this)[index].maker == Tensor::Maker::kFunction;

@@ -71,8 +71,8 @@ double ImageElements(const model::Layer& layer, const LayerRule& rule) {
 // Guesses how many channels result from concatenating the last tensor with others, using the
 // weights of the layer that reads the concatenation. 0 if the layer reads no concatenation. In
 // order of preference:
-// - a number for which there is an earlier tensor with the missing channels
-// - with a kernel of 3x3 to 7x7, at most four times the current channels (a skip from far back)
+// - a number that exceeds the current channels by those of an earlier tensor
+// - for a kernel of 3x3 to 7x7, up to four times the current channels (a skip from far back)
 // - the number of weights per output channel, as for a 1x1 kernel
 std::int64_t JoinedChannels(const Candidates& weights, const Tensor& current, const Trail& trail) {
   const std::int64_t channels = Dimension(current.shape, 1);
@@ -205,8 +205,8 @@ UnseenInput::Read UnseenInput::OfElementwise(const model::Layer& layer,
   const bool same_tokens =
       layer.out.rank() == 2 ||
       (before.rank() == layer.out.rank() && before.rank() > 1 && before[1] == layer.out[1]);
-  // The row seems to have fewer elements than its input but has the same shape, so the first
-  // dimension contained more than the batch.
+  // The row has its input's width and tokens but seems to have fewer elements, so the printed first
+  // dimension contains windows as well as the batch.
   if (same_width && same_tokens && current.elements > printed &&
       std::fmod(current.elements, printed) == 0) {
     return {.elements = current.elements, .windows = current.elements / printed};

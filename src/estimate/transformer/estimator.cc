@@ -58,7 +58,7 @@ void TakeLength(const Question& question, TrainingPlan& plan, std::vector<std::s
   }
 }
 
-// Appends to the assumption how the result would change if a shorter length were stated.
+// Appends to the sentence about the assumed length how much memory a shorter length would need.
 void AddShorter(const Question& question, TrainingPlan plan, const TransformerEstimate& estimate,
                 std::vector<std::string>& warnings) {
   constexpr std::int64_t kShare = 4;

@@ -26,27 +26,27 @@ const double kContextMib = ShippedMib({Loading::kLazy, Libraries::kSequences});
 constexpr double kShardingShare = 0.4;
 constexpr double kShardingMib = 2.5 * kGibMib;
 // Reserved bytes per byte of logits and activations. The factors are above 1 because blocks of
-// varying sizes leave gaps. There is one factor for each cause. All but the last were fitted to
-// runs of fixed length; the last is for sizes that never repeat.
+// varying sizes leave gaps. There is one factor for each cause. Factors named Variable are for
+// sizes that never repeat; the others were fitted to runs of fixed length.
 constexpr double kSpreadLayer = 1.2;
 constexpr double kSpreadStock = 1.35;
 constexpr double kSpreadInPlace = 1.6;
-constexpr double kSpreadKept = 1.05;  // without checkpointing, because kept blocks leave no gaps
-constexpr double kStepKept = 0.3;     // plus this share of gradients and of the step's temporaries
+constexpr double kSpreadKept = 1.05;  // without checkpointing: kept blocks leave hardly any gaps
+constexpr double kStepKept = 0.3;     // added: this share of gradients and of step temporaries
 constexpr double kSpreadKeptVariable = 1.5;
 constexpr double kSpreadVariable = 2.7;
 // Segments that grow in place leave hardly any gaps: factors of 1.01 to 1.17 were measured on an
 // H100.
 constexpr double kSpreadExpandable = 1.1;
-constexpr double kSpreadVariableShared = 1.6;  // sharded frozen weights: one block dominates
+constexpr double kSpreadVariableShared = 1.6;  // frozen sharded weights: one large block dominates
 
 // Quantiles of measured / predicted over the runs, raised slightly for coverage 0.9 and above. The
 // last column is an educated guess.
 constexpr CoverageFactors kNeededFactors{1.00, 1.04, 1.10, 1.16, 1.35, 2.0};
 constexpr CoverageFactors kShownFactors{1.00, 1.08, 1.16, 1.24, 1.45, 2.0};
 constexpr CoverageFactors kVariableFactors{1.00, 1.15, 1.27, 1.42, 1.70, 2.5};
-// Factors for kinds of training that were never measured. Their excess over 1 is doubled; the
-// factor of two was chosen, not fitted.
+// Factors for kinds of training that were never measured. Their excess over 1 is twice that of the
+// factors above; this doubling was chosen, not fitted.
 constexpr CoverageFactors kNeededUnseen{1.00, 1.08, 1.20, 1.32, 1.70, 3.0};
 constexpr CoverageFactors kShownUnseen{1.00, 1.16, 1.32, 1.48, 1.90, 3.0};
 constexpr CoverageFactors kVariableUnseen{1.00, 1.30, 1.54, 1.84, 2.40, 4.0};
@@ -255,16 +255,16 @@ Result<Unit> Check(const TransformerConfig& config, const TrainingPlan& plan) {
   return Unit{};
 }
 
-// Whether only the weights of parts outside the stack are counted. Models with samples of one
-// length or with other kinds of blocks are counted completely.
+// Whether the model has parts outside the stack of which only the weights are counted. Models with
+// samples of one length or with other kinds of blocks are counted completely.
 bool CountsBeside(const TransformerConfig& config) {
   return config.other_parameters > 0 && !config.one_length && !config.blocks &&
          config.usual_length == 0;
 }
 
-// Lists the properties of this training run that the measurements do not cover. No measured run had
-// such a property, or all measured runs that had it come from sources with few details. Empty if
-// all properties are covered.
+// Lists the properties of this training run that the measurements do not cover, because no measured
+// run had them or all runs that had them come from sources with few details. Empty if all
+// properties are covered.
 std::string UnseenOf(const TransformerConfig& config, const TrainingPlan& plan) {
   std::vector<std::string> unseen;
   if (config.decoder_layers > 0) unseen.emplace_back("an encoder and a decoder");

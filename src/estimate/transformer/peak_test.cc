@@ -127,7 +127,7 @@ TEST(TransformerPeak, SelectiveCheckpointingKeepsAttentionAndEverySecondProduct)
   const double full = Asked(plan).parts.activations;
   plan.checkpointing = Checkpointing::kOperators;
   const double operators = Asked(plan).parts.activations;
-  // The kept tensors are the results of attention, queries, values, the last product and one
+  // The kept tensors are the result of attention, the queries, the values, the last product and one
   // product of the feed-forward part.
   EXPECT_NEAR(operators - full, 2.0 * (4 * 1024 + 2816) * 16 * 4096 / kMib, 1);
 }

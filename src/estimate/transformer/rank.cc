@@ -6,8 +6,7 @@
 namespace carma::estimate {
 namespace {
 
-// DeepSpeed's buckets for reducing and gathering have this size by default; Qwen's
-// tables show 4 GB.
+// DeepSpeed's buckets for reducing and gathering have this size by default, as Qwen's tables show.
 constexpr double kDeepSpeedBucketBytes = 4e9;
 // Bytes of offloaded parameters that ZeRO's third stage keeps on the GPU by default.
 constexpr double kLiveParameterBytes = 2e9;
@@ -91,8 +90,8 @@ bool Pipelines(const TrainingPlan& plan) {
 // Adds the memory for collective operations and unsharded weights. held: as for UseDeepSpeed().
 void AddCollectives(const TrainingPlan& plan, const Sizes& sizes, double held, Static& all) {
   const double parameters = sizes.matrices + sizes.rest;
-  // The buckets exist even on one GPU. They hold trained parameters, so a small model fills only
-  // one bucket.
+  // The buckets exist even on one GPU. They hold trained parameters, so those of a small model are
+  // smaller.
   if (IsZero(plan.data_parallel) || (plan.deepspeed && plan.method == Method::kFull))
     all.buckets = std::min(kDeepSpeedBucketBytes,
                            8 * (plan.method == Method::kFull ? parameters : all.trained));

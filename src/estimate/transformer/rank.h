@@ -29,8 +29,8 @@ struct Sizes {
   double hidden = 0, query = 0, key = 0, value = 0, output = 0, forward = 0, vocabulary = 0;
   double heads = 0;
   double block = 0;      // parameters of one block's matrices
-  double matrices = 0;   // parameters of all blocks' matrices on this rank
-  double elsewhere = 0;  // part of `matrices` on other GPUs: experts of one block
+  double matrices = 0;   // parameters of all blocks' matrices, including `elsewhere` of each
+  double elsewhere = 0;  // part of `block` on other GPUs: experts
   double rest = 0;       // embedding, head, norms
   double tables = 0;     // parameters of the embedding and the head
   double tokens = 0;     // tokens per micro-batch
@@ -41,20 +41,20 @@ struct Sizes {
 
 Sizes SizesOf(const TransformerConfig& config, const TrainingPlan& plan, const Stage& stage);
 
-// LoRA's matrices.
+// The matrices that LoRA adds.
 struct Adapters {
   double parameters = 0;  // adapter parameters of all blocks
   double inputs = 0;      // input widths of one block's adapted matrices
 };
 
 Adapters AdaptersOf(const Sizes& sizes, const TrainingPlan& plan, bool gated);
-// The adapters of a model with other kinds of blocks (BlockList).
+// The adapters of a model with other kinds of blocks. `inputs` is the sum over all blocks.
 Adapters AdaptersOf(const BlockList& list, const TrainingPlan& plan);
 
-// Memory that remains on the GPU between steps.
+// Memory on the GPU that does not grow with the tokens, in bytes.
 struct Static {
-  double weights = 0;  // all amounts in bytes
-  double copies = 0;   // 16-bit copies of weights, until a block's backward pass
+  double weights = 0;
+  double copies = 0;  // 16-bit copies of weights, until a block's backward pass
   double gradients = 0;
   double waiting = 0;  // accumulated gradients during the next pass
   double optimizer = 0;
@@ -64,7 +64,7 @@ struct Static {
   double one_block = 0;  // an unsharded block
   double whole = 0;      // all weights unsharded, for saving
   double beside = 0;     // a frozen reference model, an engine that generates answers
-  double trained = 0;    // parameters
+  double trained = 0;    // number of trained parameters
   bool shares_weights = false;
 };
 

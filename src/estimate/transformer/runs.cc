@@ -130,7 +130,7 @@ Result<Unit> SetMethod(const base::CsvRow& row, Library library, TrainingPlan& p
   } else if (method == "qlora") {
     plan.quantisation = Quantisation::kNf4;
   }
-  // PEFT recipes also quantise the scales. For LitGPT, the row states whether the run does.
+  // PEFT recipes also quantise the scales. For LitGPT, the row states whether this was done.
   if (plan.quantisation == Quantisation::kNf4 && library == Library::kHuggingFace)
     plan.quantisation = Quantisation::kNf4Double;
   if (plan.method == Method::kFull) return Unit{};
@@ -142,7 +142,7 @@ Result<Unit> SetMethod(const base::CsvRow& row, Library library, TrainingPlan& p
   const Result<std::optional<double>> dropout = row.Number("lora_dropout", 0, 1);
   plan.lora_dropout = dropout && dropout->value_or(0) > 0;
   // Reduces "DEFAULT (qkv)", "q,v,o + mlp" or a Python list to words. The head's adapter is dropped
-  // because it is too small to matter.
+  // because it is negligible.
   std::string words;
   for (const char c : row.Text("lora_targets")) {
     if (c == '(') words.clear();
@@ -168,8 +168,8 @@ Result<Unit> SetPrecision(const base::CsvRow& row, Library library, TrainingPlan
   plan.weights = *dtype;
   const std::string_view amp = row.Text("amp");
   plan.amp = !amp.empty() && !amp.ends_with("-true");
-  // Recipes with PEFT cast all weights except those of bitsandbytes to fp32. fms-acceleration casts
-  // only the norms, and casts nothing with FSDP.
+  // PEFT recipes cast all weights to fp32, except those quantised by bitsandbytes. fms-acceleration
+  // casts only the norms, and casts nothing with FSDP.
   const bool own = Has(row.Text("framework"), "fms-acceleration");
   const bool nf4 =
       plan.quantisation == Quantisation::kNf4 || plan.quantisation == Quantisation::kNf4Double;
@@ -284,8 +284,8 @@ Result<Unit> SetParallel(const base::CsvRow& row, Library library, std::int64_t 
     return TooLittle(fmt::format("parallel '{}' is not modelled", base::Printable(kind, 40)));
   }
   plan.ranks = ranks > 0 ? ranks : copies;
-  // The table counts all GPUs that hold a part of the weights. GPUs that share a sample would
-  // therefore count twice.
+  // The table's number includes the GPUs that share a sample, which context_parallel counts as
+  // well.
   if (plan.ranks > copies && plan.ranks % plan.context_parallel == 0)
     plan.ranks /= plan.context_parallel;
   return Unit{};
@@ -382,8 +382,7 @@ Result<TrainingPlan> PlanOf(const base::CsvRow& row, std::int64_t gpus,
   const std::string_view lengths = row.Text("seq_note");
   plan.variable_length =
       Has(lengths, "variable") || Has(lengths, "max length") || Has(lengths, "dataset");
-  // A source that states the batch size per pass but not the number of passes is assumed to use
-  // several passes.
+  // If lengths vary, a source that does not state the number of passes is assumed to use several.
   plan.accumulates = steps > 1 || (!stated && plan.variable_length);
   tokens = tokens || SetLengths(lengths, plan);
   if (!tokens) return TooLittle("the sample length is not stated");

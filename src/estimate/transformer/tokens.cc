@@ -78,9 +78,9 @@ bool KeepsLess(const TrainingPlan& plan) {
   return plan.method == Method::kLora && !plan.lora_16bit && !RunsBlocksAgain(plan);
 }
 
-// The bytes of both norms. Transformers' RMSNorm keeps its input in fp32, its result and, if its
-// weight is trained, the normalised input. LayerNorm keeps its input and its result. Under autocast
-// the result is fp32, and each matrix keeps its own copy.
+// The bytes of a block's two norms. Transformers' RMSNorm keeps its input in fp32, its result and,
+// if its weight is trained, the normalised input. LayerNorm keeps its input and its result. Under
+// autocast the result is fp32, and each matrix keeps its own copy.
 double NormBytes(const TransformerConfig& config, const TrainingPlan& plan) {
   const bool fp32 = plan.weights == Dtype::kFp32;
   if (!config.rms_norm && plan.amp)
@@ -124,10 +124,11 @@ double HeadNormBytes(const TransformerConfig& config, const TrainingPlan& plan) 
   return fp32 ? 8 : 6;
 }
 
-// Bytes that are kept, per element of the stream, for scales and gates that depend on the sample.
-// The results of both norms and of both parts are factors of products, so they are kept. If the
-// layers that compute the scales are frozen, nothing is kept. A block with two parallel parts has
-// one norm and one common result, but concatenates the inputs of its last matrix.
+// Bytes kept, per element of the stream, for scales and gates that depend on the sample. The
+// results of both norms, of attention and of the feed-forward part are factors of products, so they
+// are kept. If the layers that compute the scales are frozen, nothing is kept. A block with two
+// parallel parts has one norm and one common result, but concatenates the inputs of its last
+// matrix.
 double ModulationBytes(const TransformerConfig& config, const TrainingPlan& plan) {
   if (!config.modulated || plan.method == Method::kLora) return 0;
   const double beside = config.side_by_side;
@@ -213,7 +214,7 @@ PerToken PerTokenOf(const TransformerConfig& config, const TrainingPlan& plan, c
     const double apart = KeepsStream(config, plan) ? residual : 0;
     per.inputs = stack.layers * (per.kept + apart) * sizes.in_flight;
   }
-  // At any time, the inputs of two blocks are on the GPU because they are being moved.
+  // At any time, the inputs of two blocks are still on the GPU while they are being moved.
   if (plan.offload_activations) per.inputs *= std::min(1.0, 2 / std::max(1.0, stack.layers));
   return per;
 }

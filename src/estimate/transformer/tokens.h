@@ -9,13 +9,13 @@ namespace carma::estimate {
 // Bytes per token.
 struct PerToken {
   double inputs = 0;       // inputs of all blocks, kept from the forward pass onwards
-  double block = 0;        // one block: kept for its backward pass, plus temporaries
-  double kept = 0;         // the kept part of `block`
+  double block = 0;        // `kept`, plus temporaries of one block's forward pass
+  double kept = 0;         // what one block keeps for its backward pass
   double temporaries = 0;  // temporaries of one block's backward pass
   double loss = 0;         // memory of the logits at the loss
-  double held = 0;         // memory of the logits while the first blocks run backward
+  double held = 0;         // memory of the logits during the last block's backward pass
   double above = 0;        // memory around the loss, except for the logits
-  double stays = 0;        // memory that FSDP keeps until the loss if weights are frozen
+  double stays = 0;        // what FSDP holds with frozen weights in the last block's backward pass
   // Halfway through a U-Net's backward pass: the bytes that are still kept, and the share of all
   // gradients that exist by then. 0: not considered.
   double midway = 0;
