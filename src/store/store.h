@@ -87,7 +87,7 @@ inline constexpr std::pair<NoticeState, std::string_view> kNoticeWords[] = {
     {NoticeState::kDropped, "dropped"},
 };
 // A notification. It is stored in the same batch as the change that it reports, so that neither can
-// be lost without the other. It is sent again unless it is known to have been sent.
+// be lost without the other. A notice whose delivery was not recorded is sent again.
 struct Notice {
   std::int64_t id = 0;               // assigned by the store
   std::optional<core::TaskId> task;  // empty: a notice about the server
@@ -220,11 +220,11 @@ struct BooksId {
   friend bool operator==(const BooksId&, const BooksId&) = default;
 };
 
-// When a batch must be safe from a power failure.
+// When a batch must be able to survive a power failure.
 enum class Durability {
   kNow,  // once Commit returns
-  // Together with the next kNow batch. Only for data that can be recovered after a restart. The
-  // batch survives a crash of the daemon, and earlier commits are safe.
+  // Together with the next kNow batch. Until then, a power failure may lose the batch, but a crash
+  // of the daemon does not. Only for data that can be recovered after a restart.
   kLater,
 };
 

@@ -16,8 +16,8 @@
 namespace carma::task {
 namespace {
 
-// Stores one value, or leaves the draft unchanged on error. The error states the expected value but
-// not the option.
+// Stores one value, or leaves the draft unchanged on error. The error says what was expected, but
+// not for which option.
 using Setter = Result<Unit> (*)(Draft&, std::string_view value);
 
 // A member of the draft or of its TaskSpec.
@@ -171,7 +171,7 @@ Result<Unit> AddContainerMount(Draft& draft, std::string_view value) {
   return Unit{};
 }
 
-// Adds a parameter. Parameter names must be unique.
+// Adds a sweep parameter. Combinations() rejects repeated names.
 Result<Unit> SetParameter(Draft& draft, std::string_view value) {
   draft.parameters.push_back(CARMA_TRY(ParseParameter(value)));
   return Unit{};

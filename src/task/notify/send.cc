@@ -124,7 +124,7 @@ SendResult SendWebhook(const NoticeOrder& order, const NotifyTarget& target, con
   run.words = {"curl", "-q", "--config", "/dev/fd/3"};
   run.input = request.body;
   run.more_input = CurlConfig(request, order);
-  // Curl's own limit is shorter, because its message is clearer.
+  // Curl's own time limit expires first, because its error message is clearer.
   run.limit += std::chrono::seconds(5);
   const Result<RunResult> ran = RunBounded(run);
   if (!ran && ran.error().code == ErrorCode::kNotFound)

@@ -41,9 +41,9 @@ inline constexpr std::string_view kDaemonGroup = "carmad.daemon";
 // cgroup alive while no task is running, and is moved to the subgroup kKeeperGroup.
 inline constexpr std::string_view kTasksUnit = "carmad-tasks.service";
 inline constexpr std::string_view kKeeperGroup = "carmad.keeper";
-// The place for tasks' groups, where `daemon` is carmad's own place. This is the group above if
-// carmad is in the subgroup kDaemonGroup, and otherwise the group of kTasksUnit. If that group does
-// not exist or is not writable, the place is `daemon` itself.
+// The place for tasks' groups. daemon: carmad's own place. Returns its parent group if carmad is in
+// the subgroup kDaemonGroup, and otherwise the group of kTasksUnit. If that group does not exist or
+// is not writable, returns `daemon` itself.
 CgroupBase PlaceForTasks(CgroupBase daemon);
 
 // Which limits the kernel enforces for groups made in a place.
@@ -74,8 +74,8 @@ class TaskCgroup {
   // Limits the number of processes and threads. Returns false if the kernel does not count
   // processes for this group.
   bool LimitProcesses(std::int64_t most) const;
-  // Sets the group's share of the cores, which matters only when all cores are busy. A group that
-  // requests no cores counts as one CPU, and no group counts as more than 100.
+  // Sets the group's share of the cores, which has an effect only when all cores are busy. A group
+  // that requests no cores counts as one CPU, and no group counts as more than 100.
   bool WeighCpus(int cpus) const;
   // Limits the group's CPU time to that of `cpus` cores.
   bool CapCpus(int cpus) const;
@@ -84,7 +84,7 @@ class TaskCgroup {
   // Limits the group's memory and gives it no swap. If the limit is exceeded, all processes of the
   // group are killed together.
   bool LimitMemory(std::int64_t mib) const;
-  // Memory kills so far, counted by the group or, without a memory controller, by the group above.
+  // Memory kills so far, counted by the group or, without a memory controller, by its parent group.
   // Empty if they are not counted.
   std::optional<std::int64_t> OomKills() const;
   // Whether OomKills() counts for this group itself.

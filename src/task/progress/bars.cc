@@ -11,7 +11,7 @@ namespace {
 
 using std::string_view;
 
-// No training loop is faster than this. A higher rate belongs to a download, which counts bytes.
+// Steps per second. No training loop is faster; a higher rate indicates a download in bytes.
 constexpr double kMostRate = 50'000;
 
 // A bar whose description begins with one of these words shows preparation work, unless it shows a

@@ -258,7 +258,7 @@ std::optional<Reading> ReadCounters(string_view line) {
     if (!reading.epoch) return ReadBrackets(line);
     reading.unit = "epoch";
     reading.loop = *reading.epoch;
-    reading.named = HasWord(line, "train epoch");  // such a line is more than a heading
+    reading.named = HasWord(line, "train epoch");  // so that the line does not count as a heading
     reading.finished = SaysFinished(line, end);
     reading.epoch.reset();
   }

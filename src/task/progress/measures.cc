@@ -62,7 +62,7 @@ std::optional<double> ReadStepRate(string_view line) {
     if (in_ms || scan.Skip("ms") || scan.Skip(" ms")) *seconds /= 1000;
     if (*seconds > 1e-6 && *seconds < 1e5) return 1 / *seconds;
   }
-  // Fairseq prints its updates per second as "ups"
+  // Fairseq prints its updates per second as "ups".
   if (const std::size_t at = FindWord(line, "ups"); at != string_view::npos) {
     Scan scan{line, at + 3};
     scan.SkipAny("\"':= ", 4);

@@ -26,11 +26,12 @@ namespace {
 // Time between two rounds of KILL. Several rounds are needed, because a process that was being
 // forked may have escaped the previous round.
 constexpr std::int64_t kKillRoundNs = 20'000'000;
-// Maximum time between two rounds if processes do not exit. It limits the load, because each round
-// reads every process on the machine.
+// If processes do not exit, the time between two rounds doubles up to this limit, because each
+// round reads every process on the machine.
 constexpr std::int64_t kMaxKillRoundNs = 1'000'000'000;
 // When a machine shuts down or an allocation ends, the system signals all processes in any order.
-// So a task that died of SIGTERM or SIGINT within this time may not have ended on its own.
+// So if a task dies of SIGTERM or SIGINT within this time before the shim is signalled too, the
+// task counts as lost.
 constexpr std::int64_t kSameSignalNs = 300'000'000;
 // Time that a container tool's helpers get to exit on their own once the tool has exited.
 constexpr std::int64_t kHelpersNs = 300'000'000;
@@ -215,9 +216,9 @@ void Supervisor::BeginStop(int number) {
   SignalAll({number, SIGCONT});
 }
 
-// Sends the signal either to the main process only, or only to processes that handle the signal.
-// The signal would kill any other process, such as a `tee` of the output or a training process that
-// has not saved.
+// Sends the signal either to the main process only, or only to processes that handle it. It would
+// kill a process without a handler, such as a `tee` of the output or a training process that has
+// not saved.
 void Supervisor::Warn() {
   if (warning_.number == 0 || stopping_ || status_) {
     warn_again_ns_ = 0;

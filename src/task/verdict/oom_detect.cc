@@ -23,7 +23,7 @@ constexpr double kFull = 0.98;        // the device was at its limit; no support
 constexpr double kNearlyFull = 0.90;  // supports a text that only suggests a lack of memory
 
 enum class Strength {
-  kCertain,    // the message itself states "out of GPU memory"
+  kCertain,    // the message itself says "out of GPU memory"
   kSuspected,  // a library's allocation failed, which usually means the same
 };
 
@@ -60,9 +60,9 @@ constexpr std::array kSignatures{
     Signature{{"CUSPARSE_STATUS_INSUFFICIENT_RESOURCES", ""}, Strength::kSuspected},
 };
 
-// MPS server faults that affect its clients, because a neighbour broke the server or because the
-// server was asked to terminate them (CUDA runtime errors 806, 807, 810). A refused connection or
-// client slot (805, 808, 809) is not a neighbour's fault, and 719 alone is the task's own fault.
+// Errors that clients of an MPS server get when a neighbour breaks the server, or when the server
+// is told to terminate them (CUDA runtime errors 806, 807, 810). A refused connection or client
+// slot (805, 808, 809) is not a neighbour's fault, and 719 alone is the task's own fault.
 constexpr std::array<std::string_view, 9> kMpsFaults{
     "cudaErrorMpsRpcFailure",
     "cudaErrorMpsServerNotReady",
@@ -259,7 +259,7 @@ bool EndedFromOutside(int signal) {
   return std::ranges::find(kOutside, signal) != kOutside.end();
 }
 
-// The last line that contains a word. An ordinary program states its error there, or before a line
+// The last line that contains a word. An ordinary program prints its error there, or before a line
 // such as "Run 'docker run --help' for more information".
 std::string_view LastWords(const std::vector<std::string_view>& lines) {
   const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
