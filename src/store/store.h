@@ -19,7 +19,7 @@
 
 namespace carma::store {
 
-// One row per task: the core's record plus facts that the core does not need.
+// One row per task: the core's record and facts that the core does not need.
 struct StoredTask {
   core::TaskRecord record;
   std::uint32_t gid = 0;
@@ -119,7 +119,7 @@ struct GpuUsage {
   double used_mib = 0;
   double energy_j = 0;  // used in the span; NaN: not reported
   int tasks = 0;        // tasks on the GPU at the end of the span
-  // NaN: not reported, or stored by an older CARMA that did not record it.
+  // NaN: not reported, or not recorded by an older CARMA.
   double sm_peak = kUnknown;  // highest SM activity in a reading
   double used_peak_mib = kUnknown;
   double dram_active = kUnknown;
@@ -216,7 +216,7 @@ struct AcceptedRequest {
 // means a different task.
 struct BooksId {
   std::string id;     // 32 hexadecimal digits, random
-  bool named = true;  // false: from a version that did not use it in file names
+  bool named = true;  // false: from a version that did not put the id in file names
   friend bool operator==(const BooksId&, const BooksId&) = default;
 };
 
@@ -265,7 +265,7 @@ class Store {
   Result<Unit> AddLineWait(const LineWait& wait);
   Result<Unit> PutDrain(const Drain& drain);
   Result<Unit> DropDrain(const std::string& gpu_uuid, bool by_rule);
-  Result<Unit> PutForecast(const Forecast& forecast);  // insert or replace; known task
+  Result<Unit> PutForecast(const Forecast& forecast);  // insert or replace; for a known task
   // Deletes the oldest observations beyond the limits of task/verdict/observation.h.
   Result<Unit> AddObservation(const task::Observation& observation);
   Result<Unit> PutAttempt(const EndedAttempt& attempt);          // insert or replace

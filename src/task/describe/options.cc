@@ -254,8 +254,8 @@ Result<Unit> SetSignal(Draft& draft, std::string_view value) {
   draft.spec.signal = ::sigabbrev_np(*number);
   draft.spec.signal_main = to.size() != value.size() && to.find('B') != std::string_view::npos;
   draft.spec.signal_before = std::chrono::seconds(*seconds);
-  // A program that handles this signal is expected to save its state when it receives the signal,
-  // as batch scripts on clusters do.
+  // As with batch scripts on clusters, a program that handles this signal is expected to save its
+  // state when it receives the signal.
   if (!draft.spec.checkpoint_signal && base::IsHandledSignal(*draft.spec.signal))
     draft.spec.checkpoint_signal = draft.spec.signal;
   return Unit{};

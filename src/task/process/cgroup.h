@@ -25,7 +25,7 @@ struct CgroupBase {
 // a machine that also has version 1, only the v2 tree ("unified") counts. Reads /proc and checks
 // permissions, but changes nothing.
 CgroupBase FindCgroupBase();
-// Finds the place from the texts of /proc/self/cgroup and /proc/self/mountinfo. Does not check
+// Finds the place from the contents of /proc/self/cgroup and /proc/self/mountinfo. Does not check
 // permissions.
 CgroupBase ParseCgroupPlace(std::string_view self_cgroup, std::string_view mountinfo);
 // Returns `base` if this process may make groups there. Otherwise returns a place with an empty

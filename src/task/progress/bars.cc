@@ -182,7 +182,7 @@ std::optional<Reading> WithLabel(Reading bar, string_view before, string_view un
   return Judge(bar, label.substr(label.size() > 200 ? label.size() - 200 : 0), unit, rest);
 }
 
-// A counter at the end of a text: "58130/250000", "2/?", "25it".
+// A counter at the end of the text: "58130/250000", "2/?", "25it".
 struct CounterBefore {
   Counter counter;
   std::size_t at;  // where the counter begins
@@ -399,7 +399,7 @@ std::optional<Reading> LoggedBar(string_view line) {
                    rate ? rate->unit : "", line.substr(scan.at));
 }
 
-// In a list of metrics, "val: 0.61" is a result, not the phase.
+// Whether a metric's value follows: in a list of metrics, "val: 0.61" is a result, not the phase.
 bool IsFigure(string_view label, std::size_t behind) {
   Scan scan{label, behind};
   scan.SkipAny(" ");

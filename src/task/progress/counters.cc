@@ -16,7 +16,7 @@ struct Key {
   string_view word;
   string_view unit;
   // Installers print this word too. So a small counter is accepted only if its line also has a
-  // loss.
+  // measurement, such as a loss.
   bool plain = false;
 };
 constexpr std::array<Key, 21> kKeys{

@@ -1,4 +1,4 @@
-// A loop's state as shown by one line of output.
+// A loop's progress as shown by one line of output.
 #pragma once
 
 #include <optional>

@@ -268,8 +268,8 @@ void Supervisor::ChangeLimits() {
   if (!trouble.empty()) pump_.Note("this task's GPU memory limit could not be changed: " + trouble);
 }
 
-// If the main process is spared, a signal that terminates processes also goes to srun's children,
-// even those without a handler. As in Slurm, the script continues after its steps.
+// If the main process is spared, SIGTERM, SIGINT and SIGHUP also go to srun's children, even to
+// those without a handler. As in Slurm, the script then continues after its steps.
 int Supervisor::SignalHandlers(int number, bool spares_main) {
   const bool ends = number == SIGTERM || number == SIGINT || number == SIGHUP;
   rights_.DropPrivileges();

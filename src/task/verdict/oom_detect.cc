@@ -19,8 +19,8 @@ namespace {
 constexpr std::size_t kTailBytes = std::size_t{16} << 10;
 constexpr std::size_t kTailLines = 200;
 
-constexpr double kFull = 0.98;        // the device was at its limit; no supporting text is needed
-constexpr double kNearlyFull = 0.90;  // supports a text that only suggests a lack of memory
+constexpr double kFull = 0.98;        // the device was full; no supporting message is needed
+constexpr double kNearlyFull = 0.90;  // supports a message that only suggests a lack of memory
 
 enum class Strength {
   kCertain,    // the message itself says "out of GPU memory"
@@ -209,7 +209,7 @@ std::optional<Finding> ExplainingOom(const std::vector<std::string_view>& lines,
   return found;
 }
 
-// After the message, PyTorch prints a line about where the error is explained.
+// After its error message, PyTorch prints a line that says where the error is explained.
 bool IsPointer(std::string_view line) {
   return line.starts_with("Search for `cuda");
 }
@@ -252,8 +252,8 @@ std::optional<GpuFault> FindGpuFault(const std::vector<std::string_view>& lines)
   return GpuFault{lines[*at], FaultIn(lines[*at])->by_program};
 }
 
-// Whether a user or the kernel sends this signal. Such an end is not the task's own fault, and its
-// cause is never a lack of GPU memory.
+// Whether a user or the kernel sends this signal. A task that such a signal ends is not at fault,
+// and the cause is never a lack of GPU memory.
 bool EndedFromOutside(int signal) {
   constexpr std::array<int, 5> kOutside{SIGHUP, SIGINT, SIGQUIT, SIGKILL, SIGTERM};
   return std::ranges::find(kOutside, signal) != kOutside.end();
@@ -299,7 +299,7 @@ std::optional<Finding> OwnOom(const ExitEvidence& evidence,
   return found;
 }
 
-// Empty if the failure was not caused by another task.
+// Describes a failure that another task or the MPS server caused. Empty for any other failure.
 std::optional<std::string> VictimOf(const ExitEvidence& evidence,
                                     const std::vector<std::string_view>& lines) {
   if (evidence.made_fault) return std::nullopt;
