@@ -57,8 +57,7 @@ Result<Unit> CheckTarget(const std::string& books, const std::string& target, bo
   return Unit{};
 }
 
-// A file under construction. The destructor removes it unless it has been renamed to its final
-// name.
+// A file under construction. The destructor removes it unless it was renamed to its final name.
 class Building {
  public:
   explicit Building(const std::string& target) : path_(target + ".XXXXXX"), target_(target) {

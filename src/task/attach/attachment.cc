@@ -18,8 +18,7 @@ using base::UniqueFd;
 using Kind = AttachMessage::Kind;
 using SteadyClock = std::chrono::steady_clock;
 
-// How long to wait for the client's first message. The client normally sends it at once, because
-// `carma run` only waits for its task to start.
+// How long to wait for the client's first message. `carma run` normally sends it at once.
 constexpr std::chrono::milliseconds kHelloPatience{10'000};
 
 // Returns false if the descriptor was not ready before the deadline.

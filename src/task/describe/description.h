@@ -103,9 +103,8 @@ class Description {
   const std::vector<PlanFile>& plan_files() const { return draft_.plan_files; }
   bool reads_training() const { return draft_.reads_training; }
 
-  // Returns one task, or one per array index in ascending order; on failure, kInvalid with a
-  // one-line message. Paths are absolute, defaults are filled in, --export is applied, and
-  // Validate() has passed.
+  // Returns one task, or one per array index (ascending), or kInvalid with a one-line message.
+  // Paths are absolute, defaults are filled in, --export is applied, and Validate() has passed.
   Result<std::vector<TaskSpec>> Finish(const SubmitterContext& context);
 
  private:

@@ -29,7 +29,7 @@ class LeaseBook {
   std::vector<std::pair<core::TaskId, LeaseKey>> LeasesOfJob(std::uint64_t job) const;
   // Empty if the lease has no key.
   std::optional<LeaseKey> KeyOf(core::TaskId id) const;
-  // The process that requested the lease, or its first adopter.
+  // The process that requested the lease, or the first process that adopted it.
   std::optional<LeaseProcess> ProcessOf(core::TaskId id) const;
   // Returns kConflict if the process cannot have a lease.
   Result<Unit> MayHaveLease(pid_t pid) const;

@@ -69,7 +69,7 @@ Result<Unit> TakeRights(const UserInfo& user) {
   return Unit{};
 }
 
-// Keeps the logs of this run and of the previous run, because the previous daemon may have crashed.
+// Keeps the previous daemon's logs under other names, because that daemon may have crashed.
 void PutLogsAside(const UniqueFd& logs) {
   for (const std::string name : {"control.log", "server.log"})
     ::renameat(logs.get(), name.c_str(), logs.get(), (name + ".old").c_str());

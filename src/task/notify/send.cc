@@ -153,7 +153,7 @@ SendResult SendToProgram(const NoticeOrder& order, const NotifyTarget& target,
 }
 
 // Permanently drops this process's own privileges. Returns kConflict if the UID now belongs to a
-// different person, kUnavailable if the user no longer exists, and system errors.
+// different person, kUnavailable if the user no longer exists, or a system error.
 Result<Unit> TakeRights(const NoticeOrder& order, const NotifyTarget& target) {
   if (!CanSwitchUser()) return Unit{};
   const bool nobody = order.uid == 0 && target.kind == NotifyKind::kWebhook;

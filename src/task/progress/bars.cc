@@ -11,7 +11,7 @@ namespace {
 
 using std::string_view;
 
-// Steps per second. No training loop is faster; a higher rate indicates a download in bytes.
+// Steps per second. No training loop is faster; a higher rate means that a download counts bytes.
 constexpr double kMostRate = 50'000;
 
 // A bar whose description begins with one of these words shows preparation work, unless it shows a

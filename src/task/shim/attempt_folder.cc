@@ -262,7 +262,7 @@ std::size_t SweepAttempts(const std::string& folder,
       if (!owner || OwnerLives(*owner)) continue;
       if (RemoveAttempt(dir)) ++swept;
     }
-    ::rmdir(task_dir.c_str());  // fails while in use
+    ::rmdir(task_dir.c_str());  // fails unless it is empty
   }
   return swept;
 }
@@ -271,7 +271,7 @@ Result<Unit> RemoveAttempt(const std::string& attempt_dir) {
   std::error_code error;
   std::filesystem::remove_all(attempt_dir, error);  // removes links but never follows them
   if (error) return FailErrno(error.value(), attempt_dir);
-  ::rmdir(std::filesystem::path(attempt_dir).parent_path().c_str());  // fails while in use
+  ::rmdir(std::filesystem::path(attempt_dir).parent_path().c_str());  // fails unless it is empty
   return Unit{};
 }
 

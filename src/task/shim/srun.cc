@@ -180,7 +180,7 @@ class Reader {
 // Signals that terminate a script or announce its termination, and SIGCONT.
 constexpr std::array kPassedOn{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGCONT};
 
-// The signals in kPassedOn and SIGCHLD. They are blocked and received by sigwaitinfo(). So no
+// SIGCHLD and the signals in kPassedOn. They are blocked and received by sigwaitinfo(). So no
 // signal arrives between a fork and the child's entry in the list, and no signal is sent to a pid
 // that now belongs to another process.
 sigset_t WaitedFor() {

@@ -30,8 +30,7 @@ constexpr std::int64_t kKillRoundNs = 20'000'000;
 // round reads every process on the machine.
 constexpr std::int64_t kMaxKillRoundNs = 1'000'000'000;
 // When a machine shuts down or an allocation ends, the system signals all processes in any order.
-// So if a task dies of SIGTERM or SIGINT within this time before the shim is signalled too, the
-// task counts as lost.
+// So a task that died of SIGTERM or SIGINT counts as lost if the shim gets one within this time.
 constexpr std::int64_t kSameSignalNs = 300'000'000;
 // Time that a container tool's helpers get to exit on their own once the tool has exited.
 constexpr std::int64_t kHelpersNs = 300'000'000;
