@@ -18,7 +18,7 @@ using base::UniqueFd;
 using Kind = AttachMessage::Kind;
 using SteadyClock = std::chrono::steady_clock;
 
-// How long to wait for the client's first message. `carma run` normally sends it at once.
+// How long to wait for a connection to the client, and then for its first message.
 constexpr std::chrono::milliseconds kHelloPatience{10'000};
 
 // Returns false if the descriptor was not ready before the deadline.

@@ -33,9 +33,9 @@ CgroupBase ParseCgroupPlace(std::string_view self_cgroup, std::string_view mount
 CgroupBase IfWritable(CgroupBase base);
 
 // The subgroup into which the service manager puts carmad if it supports DelegateSubgroup= (systemd
-// 254). A group that controls its children accepts no processes. So the service's group can control
-// its children only if carmad is in this subgroup; otherwise carmad could not be restarted while
-// tasks are running.
+// 254). The kernel accepts no processes in a group that controls its children. So without this
+// subgroup, the service's group could not accept a restarted carmad while it controls the groups of
+// running tasks.
 inline constexpr std::string_view kDaemonGroup = "carmad.daemon";
 // The unit whose cgroup contains only tasks; used with older systemd. Its single process keeps the
 // cgroup alive while no task is running, and is moved to the subgroup kKeeperGroup.

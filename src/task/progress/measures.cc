@@ -45,7 +45,7 @@ std::optional<double> SpanAfter(string_view line, string_view word) {
   return scan.Span();
 }
 
-// Takes the rate from the steps per second, or computes it from the time per step.
+// Reads the steps per second, or computes them from the time per step.
 std::optional<double> ReadStepRate(string_view line) {
   constexpr string_view kTimes[] = {
       "time", "elapsed time per iteration", "step_time", "iter_time", "ms/batch", "seconds"};
