@@ -23,7 +23,7 @@ namespace {
 constexpr int kMostTries = 50;
 constexpr int kTryAgainMs = 100;
 
-// Checks that the file can be read. SQLite does not report why it cannot read a file.
+// Checks that the file can be read, because SQLite's errors do not say why a file cannot be read.
 Result<Unit> CheckReadable(const std::string& books) {
   CARMA_TRY(CheckNoLink(books));
   const base::UniqueFd fd(::open(books.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
@@ -57,7 +57,7 @@ Result<Unit> CheckTarget(const std::string& books, const std::string& target, bo
   return Unit{};
 }
 
-// A file under construction. The destructor removes it if it was not renamed to its final name.
+// A file under construction. The destructor removes it unless it was renamed to its final name.
 class Building {
  public:
   explicit Building(const std::string& target) : path_(target + ".XXXXXX"), target_(target) {

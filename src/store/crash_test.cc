@@ -148,7 +148,7 @@ TEST_F(StoreCrash, APowerCutLosesOnlyDeferredBatches) {
     ASSERT_NE(store, nullptr);
     EXPECT_EQ(WholeBatches(*store), cut.committed);
     const auto ooms = static_cast<std::uint64_t>(store->Get(TaskId{2})->record.ooms);
-    EXPECT_GE(ooms + 1, cut.committed);  // earlier batches were followed by a kNow batch
+    EXPECT_GE(ooms + 1, cut.committed);  // only the last kLater batch had no kNow batch after it
     taken_back += cut.committed - ooms;
   }
   EXPECT_GT(taken_back, 0U);  // otherwise nothing was tested

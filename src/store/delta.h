@@ -1,6 +1,6 @@
-// Stores a text as its difference from another text. A user's tasks have nearly the same
-// environment of several KiB in their descriptions, so 200 000 descriptions take little space when
-// stored as differences.
+// Stores text as its difference from similar text. The descriptions of a user's tasks contain
+// nearly the same environment of several KiB, so 200 000 descriptions take little space when stored
+// as differences.
 #pragma once
 
 #include <optional>
@@ -27,7 +27,7 @@ class Template {
   std::unordered_map<std::string_view, std::size_t> pieces_;  // text between commas -> first offset
 };
 
-// Restores a text. Empty if `difference` is not a valid difference from `base`.
+// Restores the original text. Empty if `difference` is not a valid difference from `base`.
 std::optional<std::string> Apply(std::string_view base, std::string_view difference);
 
 }  // namespace carma::store

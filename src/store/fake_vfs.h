@@ -48,8 +48,7 @@ class FakeVfs {
   bool syncs_fail = false;
 
   // The content that each file might have after a power failure at this moment: everything that was
-  // synced, plus any combination of parts of the later writes. Writes are torn at sector
-  // boundaries.
+  // synced, and some of the later writes, which may be torn at sector boundaries.
   std::map<std::string, std::string> AfterPowerFailure(base::Rng& rng) const {
     constexpr std::uint64_t kSector = 512;
     std::map<std::string, std::string> files;

@@ -72,7 +72,7 @@ struct History::Impl {
       : db(path, SQLite::OPEN_READONLY | SQLite::OPEN_NOMUTEX, kBusyTimeoutMs) {
     db.exec("PRAGMA trusted_schema=OFF");
     db.exec("BEGIN");
-    // The first read fixes the view, not BEGIN.
+    // BEGIN alone does not fix the view; the first read does.
     db.execAndGet("SELECT count(*) FROM counter");
   }
   SQLite::Database db;

@@ -24,9 +24,9 @@ namespace carma::store {
 
 namespace {
 
-// Turns off SQLite's memory statistics. They take a process-wide lock on each allocation, so
-// reports on other threads would delay the loop. The setting takes effect only if it is made before
-// the first database is opened.
+// Turns off SQLite's memory statistics. Updating them takes a process-wide lock on each allocation,
+// so reports that run on other threads would delay the loop. The setting takes effect only if it is
+// made before the first database is opened.
 void KeepNoStatistics() {
   static const int kept = sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
   (void)kept;
@@ -178,7 +178,7 @@ void Upgrade(SQLite::Database& db) {
 }
 
 // Size of the log's index, which SQLite creates when it opens a database. If there is no space for
-// it, SQLite reports an I/O error.
+// it, SQLite reports only an I/O error.
 constexpr std::uint64_t kIndexBytes = 32'768;
 
 base::Error OpeningError(const SQLite::Exception& exception, const std::string& path) {

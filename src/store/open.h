@@ -14,8 +14,8 @@ namespace carma::store {
 // The file's name in the state folder; SQLite adds files with "-wal" and "-shm".
 inline constexpr std::string_view kFileName = "carma.db";
 
-// Returns kCorrupt for damage, kUnavailable if another process holds the lock, and kIo for all
-// other errors (full disk, I/O). written: the file to name in the message about a full disk.
+// Converts an SQLite exception to kCorrupt (damage), kUnavailable (another process holds the lock)
+// or kIo (others, such as a full disk). written: the file to name in a message about a full disk.
 base::Error FromSqlite(const SQLite::Exception& exception, std::string_view doing,
                        std::string_view written = "the state file");
 

@@ -16,8 +16,8 @@ using base::Json;
 
 namespace {
 
-// The words for dependencies in the database since its first version. They predate the words that
-// users see, and an older daemon accepts only these words.
+// The words that the database has always used for dependencies. They predate the words that users
+// see, and an older daemon accepts no other words.
 constexpr std::pair<core::DependencyKind, std::string_view> kDependencyWords[] = {
     {core::DependencyKind::kAfterOk, "after_ok"},
     {core::DependencyKind::kAfterAny, "after_any"},

@@ -5,10 +5,10 @@
 namespace carma::store {
 namespace {
 
-// Table task has one short row per task with the part that changes. Long parts that never change
-// after submission (environment, script) are in table description, so that a state change rewrites
-// only a few hundred bytes. Each index serves one kind of query of Store::List, Unfinished or
-// Prune. SQLite appends the task's id to every index, so pages are ordered by id without sorting.
+// Table task has one short row per task with the values that change. Long values that rarely change
+// (environment, script) are in table description, so that a state change rewrites only a few
+// hundred bytes. Each index serves one kind of query of Store::List, Unfinished or Prune. SQLite
+// appends the task's id to every index, so pages are ordered by id without sorting.
 constexpr std::string_view kVersion20 = R"sql(
 CREATE TABLE task (
   id INTEGER PRIMARY KEY,
@@ -307,9 +307,9 @@ CREATE TABLE closing (
 )sql";
 
 // The identity of this database. Task numbers are unique within one identity, and each row applies
-// to task numbers from from_task on. A copy that is put into use assigns the same numbers again, so
-// from that number on it is a different database. id: NULL until the database is next opened;
-// named: whether these tasks' files have the id in their names.
+// to task numbers from from_task on. A copy that is put into use assigns the same numbers as the
+// original, so it gets a new identity for its new tasks. id: NULL until the database is next
+// opened; named: whether the names of these tasks' files contain the id.
 constexpr std::string_view kVersion21 = R"sql(
 CREATE TABLE books (
   from_task INTEGER PRIMARY KEY,
@@ -325,7 +325,7 @@ constexpr std::string_view kVersion22 = R"sql(
 ALTER TABLE task ADD COLUMN sharing_group_mib INTEGER NOT NULL DEFAULT 0;
 )sql";
 
-// Adds the number of cores that a task keeps busy.
+// Adds the number of CPU cores that a task keeps busy.
 constexpr std::string_view kVersion23 = R"sql(
 ALTER TABLE task ADD COLUMN profile_cpus REAL;
 ALTER TABLE observation ADD COLUMN cpus REAL;

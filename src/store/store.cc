@@ -326,7 +326,7 @@ Result<std::int64_t> Store::Prune(core::Time ended_before, std::int64_t most) {
                             "notice WHERE task IS NULL AND made_ms", "line_wait WHERE to_ms"})
       impl_->Run(fmt::format("DELETE FROM {} < ?", old), ended_before);
     impl_->Run("DELETE FROM attempt WHERE ended_ms < ?", ended_before - kAttemptsKept);
-    impl_->templates.clear();  // the next line may delete unused templates
+    impl_->templates.clear();  // the next statement may delete the cached ones
     impl_->Run(
         "DELETE FROM template WHERE id NOT IN "
         "(SELECT template FROM description WHERE template IS NOT NULL)");

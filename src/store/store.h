@@ -19,7 +19,7 @@
 
 namespace carma::store {
 
-// One row per task: the core's record plus facts that the core does not need.
+// One row per task: the core's record and facts that the core does not need.
 struct StoredTask {
   core::TaskRecord record;
   std::uint32_t gid = 0;
@@ -87,7 +87,7 @@ inline constexpr std::pair<NoticeState, std::string_view> kNoticeWords[] = {
     {NoticeState::kDropped, "dropped"},
 };
 // A notification. It is stored in the same batch as the change that it reports, so that neither can
-// be lost without the other. It is sent again unless it is known to have been sent.
+// be lost without the other. A notice whose delivery was not recorded is sent again.
 struct Notice {
   std::int64_t id = 0;               // assigned by the store
   std::optional<core::TaskId> task;  // empty: a notice about the server
@@ -119,7 +119,7 @@ struct GpuUsage {
   double used_mib = 0;
   double energy_j = 0;  // used in the span; NaN: not reported
   int tasks = 0;        // tasks on the GPU at the end of the span
-  // NaN: not reported, or stored by an older CARMA that did not record it.
+  // NaN: not reported, or not recorded by an older CARMA.
   double sm_peak = kUnknown;  // highest SM activity in a reading
   double used_peak_mib = kUnknown;
   double dram_active = kUnknown;
@@ -216,15 +216,15 @@ struct AcceptedRequest {
 // means a different task.
 struct BooksId {
   std::string id;     // 32 hexadecimal digits, random
-  bool named = true;  // false: from a version that did not use it in file names
+  bool named = true;  // false: from a version that did not put the id in file names
   friend bool operator==(const BooksId&, const BooksId&) = default;
 };
 
-// When a batch must be safe from a power failure.
+// When a batch must be able to survive a power failure.
 enum class Durability {
   kNow,  // once Commit returns
-  // Together with the next kNow batch. Only for data that can be recovered after a restart. The
-  // batch survives a crash of the daemon, and earlier commits are safe.
+  // Together with the next kNow batch. Until then, a power failure may lose the batch, but a crash
+  // of the daemon does not. Only for data that can be recovered after a restart.
   kLater,
 };
 
@@ -265,7 +265,7 @@ class Store {
   Result<Unit> AddLineWait(const LineWait& wait);
   Result<Unit> PutDrain(const Drain& drain);
   Result<Unit> DropDrain(const std::string& gpu_uuid, bool by_rule);
-  Result<Unit> PutForecast(const Forecast& forecast);  // insert or replace; known task
+  Result<Unit> PutForecast(const Forecast& forecast);  // insert or replace; for a known task
   // Deletes the oldest observations beyond the limits of task/verdict/observation.h.
   Result<Unit> AddObservation(const task::Observation& observation);
   Result<Unit> PutAttempt(const EndedAttempt& attempt);          // insert or replace

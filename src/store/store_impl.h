@@ -40,7 +40,7 @@ class Use {
   SQLite::Statement& statement_;
 };
 
-// The value of description.spec, and the template that the value is a difference from.
+// The value of column description.spec, and the template if the value is a difference from one.
 struct PackedSpec {
   std::optional<std::int64_t> template_id;
   std::string text;
@@ -225,8 +225,8 @@ struct Store::Impl {
   std::map<std::int64_t, BooksId> books;   // by the first task number
   Transaction batch = Transaction::kNone;
   Durability durability = Durability::kNow;  // as set by OpenForWork
-  // The highest numbers that have ever been assigned: on disk (durable_…), and including the open
-  // batch (last_…).
+  // The highest numbers ever assigned, without (durable_…) and with (last_…) those of the open
+  // batch.
   std::int64_t durable_task = 0, last_task = 0;
   std::int64_t durable_event = 0, last_event = 0;
 

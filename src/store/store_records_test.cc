@@ -1,5 +1,5 @@
-// Tests all rows except tasks: events, GPU use, drains, attempts, forecasts, observations and
-// notices.
+// Tests the rows of all tables except task: events, GPU use, drains, attempts, forecasts,
+// observations and notices.
 #include "store/store.h"
 
 #include <gmock/gmock.h>

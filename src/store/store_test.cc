@@ -307,7 +307,7 @@ TEST_F(StoreTest, PruneRemovesOldTasksWithTheirRows) {
     ASSERT_TRUE(store_->AddLineWait(
         {base::FromMs(0), base::FromMs(9), core::ReasonCode::kGpuMemory, base::Duration(9)}));
   });
-  Batch([&] { EXPECT_EQ(store_->Prune(now, 100), 1); });  // 2 is needed; 3 and 4 are too recent
+  Batch([&] { EXPECT_EQ(store_->Prune(now, 100), 1); });  // task 2 is needed; 3 and 4 are recent
   EXPECT_THAT(Ids({}), ElementsAre(6, 5, 4, 3, 2));
   EXPECT_EQ(store_->Events(std::nullopt, 0, 10)->size(), 2U);
   EXPECT_THAT(*store_->Usage(base::FromMs(0), now), IsEmpty());

@@ -178,7 +178,7 @@ struct Table<ReservationRow> {
   }
 };
 
-// SQLite assigns the row numbers of this table and the next two.
+// SQLite assigns the row numbers of this table and the next two, so they are not listed here.
 template <>
 struct Table<GpuUsage> {
   static constexpr const char* kName = "gpu_usage";

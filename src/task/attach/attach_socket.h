@@ -1,5 +1,5 @@
 // The socket between `carma run` and its task's shim. carmad is not involved and may even restart
-// while they are connected. `carma run` listens under a name that appears only in the task's
+// while the two are connected. `carma run` listens under a name that appears only in the task's
 // description. The shim connects once per attempt.
 #pragma once
 

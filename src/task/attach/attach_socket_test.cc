@@ -79,7 +79,7 @@ TEST(AttachSockets, CarryMessagesAndADescriptor) {
   ASSERT_TRUE(base::WriteAll(pipe->write.get(), "typed"));
   pipe->write.reset();
   EXPECT_EQ(base::ReadAll((*hello)->descriptor.get(), 100), "typed");
-  // No second message has arrived yet. Next, the peer disconnects.
+  // No other message has arrived. The peer then disconnects.
   EXPECT_FALSE(shim->Receive().value());
   person->Close();
   EXPECT_EQ(shim->Receive().error().code, ErrorCode::kNotFound);
@@ -138,8 +138,8 @@ TEST(AttachSockets, WaitsForRoomInAFullQueue) {
   const std::string stat = fmt::format("/proc/self/task/{}/stat", ::gettid());
   std::latch opened(1);
   std::thread runner([&] {
-    // Once the other thread sleeps, its first attempt has failed. Only then does accept() make room
-    // for the next attempt.
+    // The other thread goes to sleep only after its first attempt to connect has failed. Wait for
+    // that before accept() makes room for the next attempt.
     while (base::ReadFile(stat, 4096).value_or("").find(") S ") == std::string::npos)
       ::sched_yield();
     const base::UniqueFd stranger(::accept(listener.get(), nullptr, nullptr));

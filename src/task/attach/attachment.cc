@@ -18,7 +18,7 @@ using base::UniqueFd;
 using Kind = AttachMessage::Kind;
 using SteadyClock = std::chrono::steady_clock;
 
-// The user's `carma run` does nothing but wait for its task to start, so it responds quickly.
+// How long to wait for a connection to the client, and then for its first message.
 constexpr std::chrono::milliseconds kHelloPatience{10'000};
 
 // Returns false if the descriptor was not ready before the deadline.
@@ -98,7 +98,7 @@ void Attachment::SetSize(TerminalSize size) {
 
 short Attachment::socket_events() const {
   // While the terminal has not accepted earlier input, reading more would only fill the buffer.
-  // poll() reports a hang-up anyway.
+  // poll() reports a hang-up even without POLLIN.
   const int input = typed_.empty() ? POLLIN : 0;
   return static_cast<short>(input | (unsent_.empty() ? 0 : POLLOUT));
 }
@@ -156,8 +156,8 @@ Attachment::Asked Attachment::Handle() {
       unsent_.clear();
     }
   }
-  // The socket is not read while typed input is pending. A hang-up would then make poll() return
-  // immediately every time.
+  // While typed input is pending, the socket is not read, so a hang-up must be detected here.
+  // Otherwise poll() would return immediately every time.
   pollfd hangup{socket_.fd(), 0, 0};
   if (socket_ && !typed_.empty() && ::poll(&hangup, 1, 0) == 1 &&
       (hangup.revents & (POLLHUP | POLLERR)) != 0) {

@@ -19,8 +19,8 @@ struct ContainerImage {
   std::string image;                  // in the tool's syntax
   friend bool operator==(const ContainerImage&, const ContainerImage&) = default;
 };
-// Parses "IMAGE" or "TOOL:IMAGE" ("podman:debian:12"). "docker://…" is a prefix that Apptainer
-// uses, not Docker. Returns kInvalid for any other text.
+// Parses "IMAGE" or "TOOL:IMAGE" ("podman:debian:12"). An image that begins with "docker://" is for
+// Apptainer, not for Docker. Returns kInvalid for any other text.
 Result<ContainerImage> ParseContainer(std::string_view text);
 std::string ContainerText(const ContainerImage& container);
 

@@ -12,8 +12,8 @@
 namespace carma::task {
 namespace {
 
-// Makes a path absolute: "~/x" is below `home`, and a relative path is below `base`. An empty path
-// stays empty. Without a base, a relative path stays relative.
+// Makes a path absolute: "~/x" refers to `home`, and a relative path is relative to `base`. An
+// empty path stays empty. Without a base, a relative path stays relative.
 std::string Absolute(std::string_view path, const std::string& base, const std::string& home) {
   if (path.empty() || path.starts_with('/')) return std::string(path);
   if (path == "~") return home;
@@ -29,7 +29,7 @@ Result<Unit> ReplaceHome(const SubmitterContext& context, std::string& path) {
     if (path == word || path.starts_with(std::string(word) + "/"))
       path.replace(0, word.size(), context.home);
   }
-  // The name of the current folder may contain a '$'.
+  // The path of the current folder may itself contain a '$', so the search begins after it.
   const bool inside = (path + "/").starts_with(context.cwd + "/");
   const std::size_t at = path.find('$', inside ? context.cwd.size() : 0);
   const std::string_view name = std::string_view(path).substr(at == path.npos ? path.size() : at);
@@ -75,7 +75,7 @@ void AddMail(const Draft& draft, TaskSpec& spec) {
                          .each_task = draft.mail_types->each_task});
 }
 
-// Empty if there is no file or if its name cannot be shown.
+// The script's path as shown to users. Empty if there is no file or if its path cannot be shown.
 std::optional<std::string> ShownScriptPath(const std::string& path,
                                            const SubmitterContext& context) {
   if (path.empty() || path == "-") return std::nullopt;
@@ -110,7 +110,7 @@ void ChooseMemory(const Draft& draft, TaskSpec& spec) {
   if (!mib) return;
   if (*mib == kRadWholeGpu) {
     // No memory size was requested, so by default the task gets whole GPUs of any size. If the user
-    // allows sharing, only the measured memory use of the GPU matters.
+    // allows sharing, placement considers only the GPU's measured memory use.
     spec.exclusive = draft.exclusive.value_or(true);
   } else {
     spec.memory_mib = mib;

@@ -40,7 +40,7 @@ struct Draft {
   TaskSpec spec;  // paths are as written, so they may be relative
   std::optional<bool> exclusive;
   bool gpus_counted = false;     // a GPU count was set
-  bool type_with_count = false;  // the number was given with the type: "a100:2"
+  bool type_with_count = false;  // the GPU type was given with the count: "a100:2"
   std::optional<std::string> array;
   std::optional<std::string> wrap;
   std::optional<std::string> begin;
@@ -56,7 +56,7 @@ struct Draft {
   std::optional<MailTypes> mail_types;
   std::string mail_user;  // empty: the task's own user
   std::vector<PlanFile> plan_files;
-  std::vector<std::string> remarks;  // on the value being stored; Set() turns them into warnings
+  std::vector<std::string> remarks;  // about the value being stored; Set() makes them warnings
 };
 
 // Collects the settings of one submission. They come from the file (ApplyScript of
@@ -72,7 +72,7 @@ class Description {
 
   // Sets what to run. Exactly one of SetCommand, SetScript and the option --wrap must be used.
   void SetCommand(std::vector<std::string> argv);
-  // path: as the user wrote it; it determines the default name.
+  // path: as the user wrote it; the default name is taken from it.
   void SetScript(std::string text, std::string path, std::vector<std::string> args);
 
   // Marks the script as written for Slurm, so it gets Slurm's variables. A later option replaces an
@@ -103,7 +103,7 @@ class Description {
   const std::vector<PlanFile>& plan_files() const { return draft_.plan_files; }
   bool reads_training() const { return draft_.reads_training; }
 
-  // Returns one task, or one per array index in ascending order, or a one-line kInvalid error.
+  // Returns one task, or one per array index (ascending), or kInvalid with a one-line message.
   // Paths are absolute, defaults are filled in, --export is applied, and Validate() has passed.
   Result<std::vector<TaskSpec>> Finish(const SubmitterContext& context);
 

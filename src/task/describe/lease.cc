@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t kMaxKey = 200;
 
-// If the kernel has no boot id, the start time alone identifies the process.
+// If the kernel has no boot ID, only the pid and the start time identify the process.
 LeaseProcess OfThisBoot(const base::ProcessId& id) {
   const std::string boot = base::BootId();
   return {id, boot.empty() ? "-" : boot};

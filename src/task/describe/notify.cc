@@ -52,7 +52,7 @@ std::string OriginOf(std::string_view url) {
   return std::string(url.substr(0, host)).append(authority);
 }
 
-// Some services are recognised by their host name.
+// The default message format for a URL. Services are recognised by their host name or path.
 WebhookForm UsualForm(std::string_view url) {
   const std::string origin = OriginOf(url);
   const std::string_view host = std::string_view(origin).substr(origin.find("://") + 3);
@@ -97,7 +97,7 @@ void Add(std::vector<std::string>& events, NotifyEvent event) {
   if (std::ranges::find(events, word) == events.end()) events.push_back(word);
 }
 
-// Empty if one of the words is not an event.
+// Parses a list of events. Empty if one of the words is not an event.
 std::vector<std::string> EventsOf(std::string_view list) {
   std::vector<std::string> events;
   for (const std::string_view piece : base::Split(list, ',')) {
@@ -146,8 +146,8 @@ Result<NotifyRule> ParseNotifyRule(std::string_view text) {
     return rule;
   }
   const Result<NotifyTarget> target = ParseWritten(text);
-  // Any path may name a program. But a word after the last colon of a URL is assumed to be a
-  // misspelt event.
+  // The colon may be part of a program's path. But a word after the last colon of a URL is assumed
+  // to be a misspelt event.
   if (target && target->kind != NotifyKind::kWebhook) return rule;
   const bool words = !last.empty() && std::ranges::all_of(last, [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == ',';

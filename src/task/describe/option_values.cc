@@ -46,7 +46,7 @@ std::optional<ClockTime> ParseClock(std::string_view text) {
 }
 
 Time FromTm(std::tm parts, bool utc) {
-  parts.tm_isdst = -1;  // mktime determines whether daylight saving time applies
+  parts.tm_isdst = -1;  // lets mktime decide whether daylight saving time applies
   const std::time_t seconds = utc ? ::timegm(&parts) : ::mktime(&parts);
   return base::FromMs(static_cast<std::int64_t>(seconds) * 1000);
 }

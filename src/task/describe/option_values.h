@@ -14,7 +14,7 @@
 
 namespace carma::task {
 
-// All errors are kInvalid and state the expected value, but not the option: "expected a date, not
+// Errors are kInvalid and say what was expected, but not for which option: "expected a date, not
 // 'x'".
 std::unexpected<base::Error> Expected(std::string_view expected, std::string_view text);
 
@@ -38,7 +38,7 @@ struct GpuCount {
   int gpus = 1;
   std::optional<std::string> type;   // GPU model: "a100"
   std::vector<std::string> remarks;  // ignored parts of the text, for a warning
-  bool counted = true;               // false if the text does not state a GPU count
+  bool counted = true;               // false if the text gives no GPU count
 };
 // Parses "2" or "a100:2".
 Result<GpuCount> ParseGpus(std::string_view text);
@@ -53,7 +53,7 @@ Result<std::optional<std::string>> ParseGpuType(std::string_view text);
 
 struct Constraint {
   std::optional<std::string> gpu_type;
-  std::vector<std::string> others;  // words that are not a known GPU type
+  std::vector<std::string> others;  // words that are not known GPU types
 };
 // Parses Slurm's node features, such as "a100" or "a100&ib". Only GPU types are meaningful on a
 // single server.

@@ -16,8 +16,8 @@
 namespace carma::task {
 namespace {
 
-// Stores one value, or leaves the draft unchanged on error. The error states the expected value but
-// not the option.
+// Stores one value, or leaves the draft unchanged on error. The error says what was expected, but
+// not for which option.
 using Setter = Result<Unit> (*)(Draft&, std::string_view value);
 
 // A member of the draft or of its TaskSpec.
@@ -171,7 +171,7 @@ Result<Unit> AddContainerMount(Draft& draft, std::string_view value) {
   return Unit{};
 }
 
-// Adds a parameter. Parameter names must be unique.
+// Adds a sweep parameter. Combinations() rejects repeated names.
 Result<Unit> SetParameter(Draft& draft, std::string_view value) {
   draft.parameters.push_back(CARMA_TRY(ParseParameter(value)));
   return Unit{};
@@ -254,8 +254,8 @@ Result<Unit> SetSignal(Draft& draft, std::string_view value) {
   draft.spec.signal = ::sigabbrev_np(*number);
   draft.spec.signal_main = to.size() != value.size() && to.find('B') != std::string_view::npos;
   draft.spec.signal_before = std::chrono::seconds(*seconds);
-  // A program that handles this signal is expected to save its state when it receives the signal,
-  // as batch scripts on clusters do.
+  // As with batch scripts on clusters, a program that handles this signal is expected to save its
+  // state when it receives the signal.
   if (!draft.spec.checkpoint_signal && base::IsHandledSignal(*draft.spec.signal))
     draft.spec.checkpoint_signal = draft.spec.signal;
   return Unit{};

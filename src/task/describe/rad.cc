@@ -159,7 +159,7 @@ class Parser {
     CARMA_TRY(ReadCommand(3, lines_[2]));
     if (value(3).size() > kMaxPathBytes) return Expected(4, "a file name", value(3));
     if (!value(3).empty()) file_.model = std::string(value(3));
-    // Line 5 is the data set name. Line 7 is a policy that the original never read.
+    // Line 5 is the data set name. Line 7 is a policy that the original system never read.
     if (!value(5).empty()) CARMA_TRY(ReadBatchSize(6, value(5)));
     CARMA_TRY(ReadGpus(8, value(7)));
     for (std::size_t i = 0; i < kRadColumns.size(); ++i) {

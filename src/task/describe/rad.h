@@ -43,7 +43,7 @@ struct RadFile {
   std::optional<std::string> model;  // as written
   std::optional<std::int64_t> batch_size;
   // The policy word of the named form. In the positional form it is always "exclusive", and the
-  // original never read it.
+  // original system never read it.
   std::optional<bool> exclusive;
   int gpus = 1;
   RadMemory memory;

@@ -33,7 +33,7 @@ bool MeansSomething(std::string_view option) {
 std::string SimilarOption(const std::string& name) {
   std::vector<std::string> known;
   for (const OptionInfo& option : SubmitOptions()) known.emplace_back(option.name);
-  // The option must not suggest itself: --memory, for example, is not valid after #SBATCH.
+  // Never suggest the option itself: --memory, for example, is known but not valid after #SBATCH.
   std::erase(known, name);
   const std::optional<std::string> meant = base::DidYouMean(name, known, 2);
   return meant ? ", did you mean --" + *meant + "?" : "";

@@ -15,7 +15,7 @@ struct Directive {
   std::string option;  // name or letter, without dashes
   std::string value;   // empty for a switch
   bool sbatch = false;
-  int line = 0;  // from 1
+  int line = 0;  // counted from 1
   friend bool operator==(const Directive&, const Directive&) = default;
 };
 
@@ -41,7 +41,7 @@ Result<Unit> ApplyScript(std::string_view text, std::string_view path,
                          std::vector<std::string> args, Description& description);
 
 // Applies options from sbatch's command line. They override those of the script applied earlier.
-// Each word contains its value: "--ntasks=4". Returns kInvalid "sbatch: …" if an option is invalid.
+// Each word is an option with its value: "--ntasks=4". Returns kInvalid "sbatch: …" on failure.
 Result<Unit> ApplySbatch(const std::vector<std::string>& words, Description& description);
 
 }  // namespace carma::task

@@ -18,8 +18,8 @@ namespace carma::task {
 using SlurmWords = std::map<std::string, std::string, std::less<>>;
 using SlurmVariables = std::map<std::string, std::string>;
 
-// An option of sbatch (and usually srun) that matters only on a cluster. It is listed so that its
-// value is not mistaken for another word.
+// An option of sbatch (and usually srun) that has an effect only on a cluster. It is listed so that
+// its value is not mistaken for another word.
 struct SlurmOption {
   std::string_view name;
   char letter;  // 0: none
@@ -38,7 +38,7 @@ struct OptionWord {
 std::optional<OptionWord> TakeApart(const std::string& word);
 
 // Number of processes that srun starts on this one node: --ntasks, --ntasks-per-node, or
-// --ntasks-per-gpu for each of the job's GPUs. Empty if the options do not state it.
+// --ntasks-per-gpu for each of the job's GPUs. Empty if the options do not specify it.
 std::optional<std::int64_t> ProcessesOf(const SlurmWords& words, int gpus);
 
 // Variables derived from the script's options, such as SLURM_CPUS_PER_TASK from --cpus-per-task.
@@ -46,14 +46,14 @@ std::optional<std::int64_t> ProcessesOf(const SlurmWords& words, int gpus);
 // job's GPU count.
 SlurmVariables VariablesOf(const SlurmWords& words, int gpus);
 
-// Total number of GPUs used by the script's processes. Empty unless the options state GPUs per
+// Total number of GPUs used by the script's processes. Empty unless the options specify GPUs per
 // process, or processes per GPU, without a total.
 std::optional<int> GpusOf(const SlurmWords& words);
 
-// Fills in cores and host memory if the description does not state them. The cores are those of all
-// processes together; the options may state memory per node, core or GPU. The number of GPUs must
-// be known. `--mem=0` (the whole node) is ignored. Returns one sentence per value that cannot be
-// parsed.
+// Fills in the cores and the host memory if the description does not set them. The cores are those
+// of all processes together; the options may give memory per node, core or GPU. task.gpus must
+// already be set. `--mem=0` (the whole node) is ignored. Returns one sentence per value that cannot
+// be parsed.
 std::vector<std::string> FillHost(const SlurmWords& words, core::TaskRequest& task);
 
 // SLURM_ARRAY_TASK_COUNT, _MIN, _MAX and _STEP for these indices (ascending).

@@ -60,8 +60,8 @@ inline constexpr base::FieldRule kPath{
 inline constexpr base::FieldRule kUmask{
     .max_bytes = 4, .fits = IsUmask, .expected = "three octal digits such as 022"};
 
-// Extends the core's part of a task with fields that the core does not need. Users cannot set the
-// fields uid and array.
+// The core's request, with additional fields that the core does not need. Users cannot set the
+// request's uid and array.
 struct TaskSpec : core::TaskRequest {
   std::string name;
   std::vector<std::string> command;
@@ -236,8 +236,8 @@ Result<Unit> Validate(const TaskSpec& spec);
 // The core's part of the description, as a request from this user.
 core::TaskRequest ToRequest(const TaskSpec& spec, std::uint32_t uid, std::string user = {});
 
-// Returns one JSON object, as in the body of POST /v1/tasks and in the store. Absent fields take
-// their defaults.
+// Returns one JSON object, as in the body of POST /v1/tasks and in the store. Empty fields are
+// omitted.
 std::string ToJsonText(const TaskSpec& spec);
 // Writes JSON equivalent to ToJsonText's, but reuses the text of the last environment if it is
 // unchanged. In a batch of thousands of tasks, all environments are identical and make up most of

@@ -29,7 +29,7 @@ class LeaseBook {
   std::vector<std::pair<core::TaskId, LeaseKey>> LeasesOfJob(std::uint64_t job) const;
   // Empty if the lease has no key.
   std::optional<LeaseKey> KeyOf(core::TaskId id) const;
-  // The process that requested the lease, or its first adopter.
+  // The process that requested the lease, or the first process that adopted it.
   std::optional<LeaseProcess> ProcessOf(core::TaskId id) const;
   // Returns kConflict if the process cannot have a lease.
   Result<Unit> MayHaveLease(pid_t pid) const;
@@ -57,9 +57,9 @@ class LeaseBook {
   pid_t daemon_;
 };
 
-// Writes the new member to disk together with the earlier members. The keeper of a waiting lease
-// remains a member. Returns kConflict if the process has exited or the lease has too many
-// processes. Also fails on disk errors.
+// Adds the member and writes it to disk. When the first process adopts a lease, only the keeper
+// remains of the earlier members, and it is written too. Returns kConflict if the process has
+// exited or the lease has too many processes. Also fails on disk errors.
 Result<Unit> AddLeaseMember(Lease& lease, LeaseMember member);
 
 // The environment variables for a granted lease's process.

@@ -23,7 +23,7 @@ struct LeaseEnd {
   int exit_code = 0;
   int signal = 0;
   std::string stderr_tail;
-  bool untold = false;  // neither reported nor available from the kernel
+  bool untold = false;  // the exit status was neither reported nor available from the kernel
 
   // The reported fields.
   static void VisitFields(auto& field, auto& end) {

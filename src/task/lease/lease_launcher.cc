@@ -93,7 +93,7 @@ class RealLeaseLauncher final : public LeaseLauncher {
     if (std::ranges::any_of(lease.members, is_member)) return Unit{};
     CARMA_TRY(AddLeaseMember(lease, {keeper, {}, true}));
     WatchMember(id, lease.members.back());
-    if (!lease.begun) return Unit{};  // reported when the lease begins, with its other processes
+    if (!lease.begun) return Unit{};  // Begin() will report the keeper with the others
     joined_.emplace_back(id, keeper.process);
     poll_.Wake();
     return Unit{};
@@ -242,7 +242,7 @@ class RealLeaseLauncher final : public LeaseLauncher {
     SetTimer();
   }
 
-  // Checks the members of an adopted lease to determine whether the lease is still in use.
+  // Marks the lease as adopted, watches its processes, and checks whether the task has started.
   void TakeAdopted(core::TaskId id, Lease& lease) {
     lease.adopted = true;
     lease.withdraw_at.reset();
@@ -274,8 +274,8 @@ class RealLeaseLauncher final : public LeaseLauncher {
     };
     if (std::ranges::any_of(lease.members, has_begun)) return Begin(id, lease);
     // After this time the task counts as started even if the process still has the name
-    // kWaitsForLease. A process must not hold GPUs forever by keeping this name, but Slurm's task
-    // prolog may take a long time.
+    // kWaitsForLease; otherwise it could hold GPUs forever by keeping this name. The limit leaves
+    // time for Slurm's task prolog.
     if (lease.begin_by && SteadyClock::now() >= *lease.begin_by) return Begin(id, lease);
     lease.look_at = SteadyClock::now() + lease.look_in;
     lease.look_in = std::min(2 * lease.look_in, kLook);

@@ -43,7 +43,7 @@ class LeaseLauncher : public Launcher, public LeaseBook {
   struct Options {
     // Real time until an unadopted grant is withdrawn, or until an adopted lease counts as started.
     std::chrono::milliseconds adoption_limit{30'000};
-    // Real time after KILL at which a lease is treated as ended even if its process is still alive.
+    // Real time after KILL until a lease is treated as ended even if its process is still alive.
     std::chrono::milliseconds kill_limit{10'000};
     // This process and its ancestors cannot have a lease (lease_processes.h).
     pid_t daemon = ::getpid();

@@ -1,4 +1,4 @@
-// Finds a lease's processes and determines which of them may be signalled.
+// Finds a lease's processes and decides which of them may be signalled.
 #include "task/lease/lease_processes.h"
 
 #include <fcntl.h>
@@ -20,7 +20,7 @@ namespace {
 
 constexpr int kMaxAncestors = 256;  // deeper trees do not occur
 constexpr std::size_t kMaxStatusBytes = 65'536;
-// Shims are children of the daemon too. A shim keeps this name when another daemon adopts it.
+// A shim that an earlier daemon started is not a child of this daemon, but it still has this name.
 constexpr std::string_view kShim = "carma-shim";
 
 // Whether an unprivileged process of this user could signal the process. This is the kernel's own

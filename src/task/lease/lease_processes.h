@@ -1,5 +1,5 @@
-// Determines which processes may have a lease, and which are signalled when a lease ends. carmad
-// may run as root, so these rules limit the harm that a lease for the wrong process can do.
+// Decides which processes may have a lease, and which are signalled when a lease ends. carmad may
+// run as root, so these rules limit the harm that a lease for the wrong process can do.
 #pragma once
 
 #include <sys/types.h>

@@ -17,7 +17,7 @@
 
 namespace carma::task {
 
-// These files control it:
+// These files control the script:
 //   help: the output of -h. refuse, refuse-once: -d fails.
 //   ends: -d succeeds, but its daemon exits immediately. late: the daemon runs, but -d hangs.
 //   hang: commands hang. no-server: start_server does nothing.

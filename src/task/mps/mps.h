@@ -62,8 +62,8 @@ bool MpsLimitHolds(const std::string& gpus);
 std::map<std::string, std::string> MpsClientEnvironment(const std::string& dir,
                                                         const MpsServerId& id,
                                                         const core::Sharing& sharing, bool serves);
-// Environment of a task that is not a client: a path where no control daemon can listen. Otherwise
-// CUDA would look in /tmp/nvidia-mps, which any user may own.
+// Environment of a task that is not a client. Its pipe directory is a path where no control daemon
+// can listen; otherwise CUDA would look in /tmp/nvidia-mps, which any user may own.
 std::map<std::string, std::string> WithoutMpsEnvironment();
 
 // ---- replies; the control program exits with 0 for every reply ----

@@ -69,7 +69,7 @@ Result<Unit> TakeRights(const UserInfo& user) {
   return Unit{};
 }
 
-// Keeps the logs of this run and of the previous run, because the previous daemon may have crashed.
+// Keeps the previous daemon's logs under other names, because that daemon may have crashed.
 void PutLogsAside(const UniqueFd& logs) {
   for (const std::string name : {"control.log", "server.log"})
     ::renameat(logs.get(), name.c_str(), logs.get(), (name + ".old").c_str());
@@ -146,7 +146,7 @@ Result<MpsOrder> ParseMpsArguments(const std::vector<std::string>& arguments) {
         "PROGRAM");
   };
   if (arguments.size() < 6) return fail();
-  // To the kernel, the next higher number means "leave unchanged".
+  // The highest valid ID. To the kernel, the next number means "leave unchanged".
   constexpr std::int64_t kMaxId = 0xfffffffe;
   const std::optional<std::int64_t> uid = base::ParseInt(arguments[1]);
   const std::optional<std::int64_t> gid = base::ParseInt(arguments[2]);

@@ -24,12 +24,12 @@ std::vector<std::string> ToArguments(const MpsOrder& order);
 // Returns kInvalid if they are malformed.
 Result<MpsOrder> ParseMpsArguments(const std::vector<std::string>& arguments);
 
-// Makes <dir>/<owner> (mode 0700 and owned by the user; 0711 for a shared server). With the user's
-// privileges, it then makes the folders below without following links. "-d" sets aside the logs of
-// the previous daemon. Then the process becomes the program, with the server's user and groups, no
-// new privileges, its own session, default signals, and an environment with only HOME, USER,
-// LOGNAME, PATH (the program's folder first), the MPS folders, the GPU and the order's additions.
-// May block on the user database. Returns only on failure, with a line on stderr.
+// Makes <dir>/<owner> (mode 0700 and owned by the user; 0711 for a shared server). Then, with the
+// user's privileges, makes the folders below without following links and, for "-d", sets aside the
+// logs of the previous daemon. Finally, the process becomes the program, with the server's user and
+// groups, no new privileges, its own session, default signals, and an environment with only HOME,
+// USER, LOGNAME, PATH (the program's folder first), the MPS folders, the GPU and the order's
+// additions. May block on the user database. Returns only on failure, with a line on stderr.
 int RunMpsChild(const std::vector<std::string>& arguments);
 
 inline constexpr int kMpsChildFailed = 3;

@@ -262,7 +262,7 @@ Result<MpsServer> MpsControl::Ready(Deadline deadline, bool partitions) const {
       said = CARMA_TRY(StartServer(deadline));
       continue;
     }
-    // A server that fails during startup is briefly in this state too.
+    // A server that this call started may be in this state briefly before it exits.
     if (starting->state == MpsServerState::kFault && !asked) return NotActive(*starting);
     if (TakesClients(*starting, asked)) return *starting;
     if (MsUntil(deadline) == 0) return NotActive(*starting);

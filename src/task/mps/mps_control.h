@@ -109,8 +109,8 @@ class MpsControl {
 // user cannot have such a server.
 Result<MpsAbilities> TryMps(MpsSetup setup, bool shared, MpsControl::Deadline deadline);
 
-// Servers below setup.dir whose control daemons were left running by an earlier carmad. Only these
-// GPU sets are considered, each in the form of MpsServerId::gpus.
+// Servers below setup.dir whose control daemons were left running by an earlier carmad. gpus: the
+// GPU sets to consider, each in the form of MpsServerId::gpus.
 std::vector<MpsServerId> FindMpsServers(const MpsSetup& setup,
                                         const std::vector<std::string>& gpus);
 

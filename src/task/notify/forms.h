@@ -26,8 +26,8 @@ WebhookRequest RequestOf(const NoticeOrder& order, const NotifyTarget& target);
 // of the output. host: the sender's host. output: the end of the task's output, or empty.
 std::string MailOf(const NoticeOrder& order, const std::string& address, const std::string& host,
                    base::Time now, std::string_view output = "");
-// Path of the task's output file taken from the message. Empty for several tasks, or if there is no
-// file.
+// The path of the task's output file, taken from the message. Empty for several tasks, or if there
+// is no file.
 std::string OutputNamed(const NoticeOrder& order);
 
 }  // namespace carma::task

@@ -124,7 +124,7 @@ SendResult SendWebhook(const NoticeOrder& order, const NotifyTarget& target, con
   run.words = {"curl", "-q", "--config", "/dev/fd/3"};
   run.input = request.body;
   run.more_input = CurlConfig(request, order);
-  // Curl's own limit is shorter, because its message is clearer.
+  // Curl's own time limit expires first, because its error message is clearer.
   run.limit += std::chrono::seconds(5);
   const Result<RunResult> ran = RunBounded(run);
   if (!ran && ran.error().code == ErrorCode::kNotFound)
@@ -153,7 +153,7 @@ SendResult SendToProgram(const NoticeOrder& order, const NotifyTarget& target,
 }
 
 // Permanently drops this process's own privileges. Returns kConflict if the UID now belongs to a
-// different person, kUnavailable if the user no longer exists, and system errors.
+// different person, kUnavailable if the user no longer exists, or a system error.
 Result<Unit> TakeRights(const NoticeOrder& order, const NotifyTarget& target) {
   if (!CanSwitchUser()) return Unit{};
   const bool nobody = order.uid == 0 && target.kind == NotifyKind::kWebhook;

@@ -25,7 +25,7 @@ struct CgroupBase {
 // a machine that also has version 1, only the v2 tree ("unified") counts. Reads /proc and checks
 // permissions, but changes nothing.
 CgroupBase FindCgroupBase();
-// Finds the place from the texts of /proc/self/cgroup and /proc/self/mountinfo. Does not check
+// Finds the place from the contents of /proc/self/cgroup and /proc/self/mountinfo. Does not check
 // permissions.
 CgroupBase ParseCgroupPlace(std::string_view self_cgroup, std::string_view mountinfo);
 // Returns `base` if this process may make groups there. Otherwise returns a place with an empty
@@ -33,17 +33,17 @@ CgroupBase ParseCgroupPlace(std::string_view self_cgroup, std::string_view mount
 CgroupBase IfWritable(CgroupBase base);
 
 // The subgroup into which the service manager puts carmad if it supports DelegateSubgroup= (systemd
-// 254). A group that controls its children accepts no processes. So the service's group can control
-// its children only if carmad is in this subgroup; otherwise carmad could not be restarted while
-// tasks are running.
+// 254). The kernel accepts no processes in a group that controls its children. So without this
+// subgroup, the service's group could not accept a restarted carmad while it controls the groups of
+// running tasks.
 inline constexpr std::string_view kDaemonGroup = "carmad.daemon";
 // The unit whose cgroup contains only tasks; used with older systemd. Its single process keeps the
 // cgroup alive while no task is running, and is moved to the subgroup kKeeperGroup.
 inline constexpr std::string_view kTasksUnit = "carmad-tasks.service";
 inline constexpr std::string_view kKeeperGroup = "carmad.keeper";
-// The place for tasks' groups, where `daemon` is carmad's own place. This is the group above if
-// carmad is in the subgroup kDaemonGroup, and otherwise the group of kTasksUnit. If that group does
-// not exist or is not writable, the place is `daemon` itself.
+// The place for tasks' groups. daemon: carmad's own place. Returns its parent group if carmad is in
+// the subgroup kDaemonGroup, and otherwise the group of kTasksUnit. If that group does not exist or
+// is not writable, returns `daemon` itself.
 CgroupBase PlaceForTasks(CgroupBase daemon);
 
 // Which limits the kernel enforces for groups made in a place.
@@ -74,8 +74,8 @@ class TaskCgroup {
   // Limits the number of processes and threads. Returns false if the kernel does not count
   // processes for this group.
   bool LimitProcesses(std::int64_t most) const;
-  // Sets the group's share of the cores, which matters only when all cores are busy. A group that
-  // requests no cores counts as one CPU, and no group counts as more than 100.
+  // Sets the group's share of the cores, which has an effect only when all cores are busy. A group
+  // that requests no cores counts as one CPU, and no group counts as more than 100.
   bool WeighCpus(int cpus) const;
   // Limits the group's CPU time to that of `cpus` cores.
   bool CapCpus(int cpus) const;
@@ -84,7 +84,7 @@ class TaskCgroup {
   // Limits the group's memory and gives it no swap. If the limit is exceeded, all processes of the
   // group are killed together.
   bool LimitMemory(std::int64_t mib) const;
-  // Memory kills so far, counted by the group or, without a memory controller, by the group above.
+  // Memory kills so far, counted by the group or, without a memory controller, by its parent group.
   // Empty if they are not counted.
   std::optional<std::int64_t> OomKills() const;
   // Whether OomKills() counts for this group itself.

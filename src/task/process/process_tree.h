@@ -16,8 +16,8 @@ namespace carma::task {
 // read per process on the machine.
 std::vector<base::ProcessStat> Descendants(pid_t root);
 
-// Whether the process belongs to this user. This check prevents a process's claims about itself
-// from affecting other users' processes.
+// Whether the process belongs to this user. Check this before acting on a process's own environment
+// or arguments, because any user can set those at will.
 bool BelongsTo(pid_t pid, uid_t uid);
 
 // Processes of this user whose environment contained exactly `assignment` ("NAME=value") when they

@@ -11,7 +11,7 @@ namespace {
 
 using std::string_view;
 
-// No training loop is faster than this. A higher rate belongs to a download, which counts bytes.
+// Steps per second. No training loop is faster; a higher rate means that a download counts bytes.
 constexpr double kMostRate = 50'000;
 
 // A bar whose description begins with one of these words shows preparation work, unless it shows a
@@ -182,7 +182,7 @@ std::optional<Reading> WithLabel(Reading bar, string_view before, string_view un
   return Judge(bar, label.substr(label.size() > 200 ? label.size() - 200 : 0), unit, rest);
 }
 
-// A counter at the end of a text: "58130/250000", "2/?", "25it".
+// A counter at the end of the text: "58130/250000", "2/?", "25it".
 struct CounterBefore {
   Counter counter;
   std::size_t at;  // where the counter begins
@@ -399,7 +399,7 @@ std::optional<Reading> LoggedBar(string_view line) {
                    rate ? rate->unit : "", line.substr(scan.at));
 }
 
-// In a list of metrics, "val: 0.61" is a result, not the phase.
+// Whether a metric's value follows: in a list of metrics, "val: 0.61" is a result, not the phase.
 bool IsFigure(string_view label, std::size_t behind) {
   Scan scan{label, behind};
   scan.SkipAny(" ");

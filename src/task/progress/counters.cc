@@ -16,7 +16,7 @@ struct Key {
   string_view word;
   string_view unit;
   // Installers print this word too. So a small counter is accepted only if its line also has a
-  // loss.
+  // measurement, such as a loss.
   bool plain = false;
 };
 constexpr std::array<Key, 21> kKeys{
@@ -92,7 +92,7 @@ struct Found {
   std::size_t end = 0;
 };
 
-// Reading a line spends more time here than anywhere else, so this is a single pass.
+// Reading a line takes most of its time here, so this is a single pass.
 std::optional<Found> FindLoop(string_view line) {
   std::array<std::optional<Found>, kKeys.size()> by_key;
   for (std::size_t at = 0; at < line.size(); ++at) {
@@ -258,7 +258,7 @@ std::optional<Reading> ReadCounters(string_view line) {
     if (!reading.epoch) return ReadBrackets(line);
     reading.unit = "epoch";
     reading.loop = *reading.epoch;
-    reading.named = HasWord(line, "train epoch");  // such a line is more than a heading
+    reading.named = HasWord(line, "train epoch");  // so that the line does not count as a heading
     reading.finished = SaysFinished(line, end);
     reading.epoch.reset();
   }

@@ -45,7 +45,7 @@ std::optional<double> SpanAfter(string_view line, string_view word) {
   return scan.Span();
 }
 
-// Takes the rate from the steps per second, or computes it from the time per step.
+// Reads the steps per second, or computes them from the time per step.
 std::optional<double> ReadStepRate(string_view line) {
   constexpr string_view kTimes[] = {
       "time", "elapsed time per iteration", "step_time", "iter_time", "ms/batch", "seconds"};
@@ -62,7 +62,7 @@ std::optional<double> ReadStepRate(string_view line) {
     if (in_ms || scan.Skip("ms") || scan.Skip(" ms")) *seconds /= 1000;
     if (*seconds > 1e-6 && *seconds < 1e5) return 1 / *seconds;
   }
-  // Fairseq prints its updates per second as "ups"
+  // Fairseq prints its updates per second as "ups".
   if (const std::size_t at = FindWord(line, "ups"); at != string_view::npos) {
     Scan scan{line, at + 3};
     scan.SkipAny("\"':= ", 4);

@@ -126,7 +126,7 @@ void ProgressReader::Take(string_view whole) {
   if (const std::optional<Reading> bar = ReadBar(*line)) return TakeBar(*bar);
   TakeContext(*line);
   if (const std::optional<Reading> counters = ReadCounters(*line)) return TakeCounters(*counters);
-  // The line may contain a loss without a counter.
+  // The line has no counter, but it may contain a loss.
   const bool heading = epoch_ && (!train_ || (train_->unit == "epoch" && !train_->loop.total));
   if ((!train_ && !heading) || PhaseOf(line->substr(0, 40)) == Phase::kEval) return;
   if (line->find("train_runtime") != string_view::npos) return;

@@ -1,4 +1,4 @@
-// A loop's state as shown by one line of output.
+// A loop's progress as shown by one line of output.
 #pragma once
 
 #include <optional>
@@ -62,7 +62,7 @@ void AddMeasures(Reading& reading, std::string_view line);
 // Reads the epoch anywhere in the text: "Epoch 3/10", "[Epoch 3]", "Epoch: [0]". Sets `end` to the
 // position after it.
 std::optional<Counter> ReadEpoch(std::string_view text, std::size_t* end = nullptr);
-// Reads "d/t", "d / t" or "d of t", where d and t are numbers, and moves past it.
+// Reads "d/t", "d / t" or "d of t", where d and t are numbers, and moves the scan past it.
 struct Scan;
 std::optional<Counter> ReadPair(Scan& scan);
 

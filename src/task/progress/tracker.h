@@ -15,8 +15,8 @@ namespace carma::task {
 
 class ProgressTracker {
  public:
-  static constexpr std::size_t kKeptBytes = 2048;     // of output, per stream between two checks
-  static constexpr std::int64_t kLastGapMs = 10'000;  // between checks; shorter at first
+  static constexpr std::size_t kKeptBytes = 2048;     // of output kept per stream between checks
+  static constexpr std::int64_t kLastGapMs = 10'000;  // time between checks; shorter at first
 
   // stream: 0 stdout, 1 stderr.
   void Take(int stream, std::string_view data);

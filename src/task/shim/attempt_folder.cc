@@ -28,7 +28,7 @@ using base::UniqueFd;
 
 constexpr int kKillRounds = 3;  // a process that is being forked may escape the first rounds
 constexpr std::size_t kMaxLogBytes = 65'536;
-// Short, because the caller has other work to do.
+// Time limit for removing a lost attempt's GPU memory limits. Short, because the caller waits.
 constexpr std::chrono::milliseconds kLostPatience{1'000};
 
 ShimOrder ToShimOrder(const LaunchOrder& order, const CgroupBase& cgroup) {
@@ -57,8 +57,8 @@ bool CannotReadNow(const base::Error& error) {
   return error.code == ErrorCode::kIo || error.code == ErrorCode::kUnavailable;
 }
 
-// Reads the owner file, which must exist. If its text is unreadable (empty after a power failure),
-// the owner counts as dead. Returns kIo if the file cannot be read now.
+// Reads the owner file, which must exist. If its text is invalid (for example, empty after a power
+// failure), the owner counts as dead. Returns kIo if the file cannot be read now.
 Result<ShimOwner> ReadOwner(const std::string& dir) {
   const Result<std::string> text = base::ReadFile(dir + "/" + kOwnerFile, kMaxOwnerBytes);
   if (!text && CannotReadNow(text.error())) return std::unexpected(text.error());
@@ -112,9 +112,9 @@ std::string GroupOf(const KnownAttempt& attempt, const std::string& base, pid_t 
   return base + "/" + CgroupName(core::Number(attempt.id), attempt.number, shim);
 }
 
-// Kills a task that has lost its shim, because nothing watches it any more and it must be gone
-// before its next attempt. Returns the cgroup folder if it could not be removed yet, otherwise an
-// empty string.
+// Kills a task that has lost its shim. Nothing watches its processes any more, and they must be
+// gone before the next attempt. Returns the cgroup folder if it could not be removed yet, otherwise
+// an empty string.
 std::string KillWithoutShim(const KnownAttempt& attempt, const ShimOwner& owner,
                             const std::optional<ShimStarted>& started) {
   if (owner.boot_id != base::BootId()) return {};  // no process outlives a reboot
@@ -203,8 +203,8 @@ Outcome SettleAttempt(const KnownAttempt& attempt, const CgroupBase& cgroup) {
   if (!read) return Unknown(read.error());
   const ShimOwner& owner = *read;
   if (owner.abandoned) return NeverBegan("it was abandoned before the task started");
-  // Check whether the shim is alive before reading the report. If the shim reports and exits in
-  // between, its exit is noticed later.
+  // Check whether the shim is alive before reading the report. In the reverse order, a shim that
+  // reports and exits in between would count as lost.
   const bool lives = OwnerLives(owner);
   outcome.shim = owner.process;
   outcome.started = ReadStarted(dir);
@@ -262,7 +262,7 @@ std::size_t SweepAttempts(const std::string& folder,
       if (!owner || OwnerLives(*owner)) continue;
       if (RemoveAttempt(dir)) ++swept;
     }
-    ::rmdir(task_dir.c_str());  // fails while in use
+    ::rmdir(task_dir.c_str());  // fails unless it is empty
   }
   return swept;
 }
@@ -271,7 +271,7 @@ Result<Unit> RemoveAttempt(const std::string& attempt_dir) {
   std::error_code error;
   std::filesystem::remove_all(attempt_dir, error);  // removes links but never follows them
   if (error) return FailErrno(error.value(), attempt_dir);
-  ::rmdir(std::filesystem::path(attempt_dir).parent_path().c_str());  // fails while in use
+  ::rmdir(std::filesystem::path(attempt_dir).parent_path().c_str());  // fails unless it is empty
   return Unit{};
 }
 

@@ -14,7 +14,7 @@
 namespace carma::task {
 
 // Creates the folder with the order and the script. Returns kInvalid if the order can never run,
-// kConflict if the attempt already has an owner, and otherwise system errors.
+// kConflict if the attempt already has an owner, or a system error.
 Result<Unit> PrepareAttempt(const LaunchOrder& order, const CgroupBase& cgroup);
 
 enum class OutcomeKind {

@@ -29,7 +29,7 @@ UniqueFd OpenFolder(const std::string& path) {
   return UniqueFd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
 }
 
-// Null if the folder does not name its owner, or if the name cannot be read.
+// The content of the folder's owner file; null if there is none or if it cannot be read.
 Json OwnerIn(const UniqueFd& folder) {
   const UniqueFd file(
       ::openat(folder.get(), kCheckpointOwnerFile, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));

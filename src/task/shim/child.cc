@@ -82,8 +82,8 @@ LaunchError Exec(const ChildPlan& plan, const std::vector<std::string>& argument
           false};
 }
 
-// Restricts this process to the cores. This is the only limit if the group cannot be restricted to
-// CPUs; otherwise it repeats the group's limit.
+// Restricts this process to these cores. If the group cannot be restricted to cores, this is the
+// only restriction; otherwise it repeats the group's.
 void StayOn(const std::vector<int>& cores) {
   if (cores.empty()) return;
   const int most = cores.back() + 1;
@@ -117,8 +117,8 @@ std::optional<LaunchError> TakeRights(const ChildPlan& plan, pid_t shim) {
   if (!plan.keeps_setuid && ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
     return Failure(errno, "no_new_privs");
   // Set after switching users, because the switch would clear this setting. If the shim dies,
-  // nothing is left to report the task's end, and a second start must not find the first attempt
-  // still running.
+  // nothing is left to report the task's end, and the task must not still be running when its next
+  // attempt starts.
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != shim) ::_exit(1);
   return std::nullopt;

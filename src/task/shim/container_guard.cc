@@ -77,7 +77,7 @@ Result<ContainerGuard> ContainerGuard::Start(const GuardOrder& order) {
                                   .session = true,
                                   .block_signals = true});
   if (!guard) return FailErrno(guard.error(), "cannot start the container guard");
-  // The guard continues in its own child, whose parent is init.
+  // The started process exits at once. The guard continues in its child, whose parent is init.
   ::waitpid(guard->pid, nullptr, 0);
   ContainerGuard started;
   started.alive_ = std::move(alive.write);

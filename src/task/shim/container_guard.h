@@ -44,7 +44,7 @@ struct GuardOrder {
 class ContainerGuard {
  public:
   // Starts the guard. The caller must not be a subreaper at that moment, or the guard would become
-  // its child. Returns a system error on failure.
+  // the caller's child. Returns a system error on failure.
   static Result<ContainerGuard> Start(const GuardOrder& order);
   // Call it when the task has ended. removes: whether its container, or a record of the container,
   // may still exist. Returns once both are removed, or after a minute.

@@ -29,7 +29,7 @@ constexpr std::array<std::string_view, 20> kHelpers{
     "gocryptfs",   "pasta",       "podman",        "rootlessport",   "runc",
     "slirp4netns", "squashfuse",  "squashfuse_ll", "starter",        "tini"};
 constexpr int kRounds = 50;
-constexpr int kRoundsForFolders = 5;  // this process may lack permission to remove the folders
+constexpr int kRoundsForFolders = 5;  // after that, folders that cannot be removed are kept
 constexpr int kRoundMs = 20;
 
 bool IsHelper(const base::ProcessStat& process) {

@@ -49,7 +49,7 @@ std::string StandInFolder();
 // The interpreter line of a script.
 struct Shebang {
   std::string interpreter;  // absolute
-  std::string argument;     // the rest of the line as one argument, as the kernel does; or empty
+  std::string argument;     // the rest of the line, passed as one argument by the kernel; or empty
 };
 // Returns kInvalid with a sentence for the submitter if "#!" or an absolute path is missing, or if
 // the line has a DOS line ending.

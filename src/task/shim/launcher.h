@@ -62,7 +62,7 @@ struct KnownAttempt {
   friend bool operator==(const KnownAttempt&, const KnownAttempt&) = default;
 };
 
-// ShimEvent::text is a size followed by this text.
+// If output was lost, ShimEvent::text contains its size followed by this text.
 inline constexpr char kOutputLostText[] = "of its output could not be written";
 
 enum class ShimEventKind { kStarted, kLaunchFailed, kExited };

@@ -17,7 +17,7 @@ constexpr std::size_t kBufferBytes = 65'536;  // a pipe's usual capacity
 // How long to wait for the user's terminal to accept the last output. The task's GPUs are freed
 // only after that.
 constexpr std::chrono::milliseconds kFinishPatience{10'000};
-constexpr int kMaxFinalMoves = 32;  // 1 MiB of each stream, the largest capacity in common use
+constexpr int kMaxFinalMoves = 32;  // at least 1 MiB per stream, a pipe's usual maximum
 
 }  // namespace
 

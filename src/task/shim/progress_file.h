@@ -16,7 +16,7 @@ class ProgressFile {
  public:
   // Needs the privileges of carmad's user. If the file cannot be created, progress is not read.
   void Open(const std::string& attempt_dir);
-  // From here on, calls work with any user's privileges. stream: 0 is stdout, 1 is stderr.
+  // The following calls work with any user's privileges. stream: 0 is stdout, 1 is stderr.
   void Take(int stream, std::string_view data);
   // Milliseconds until LookIfDue() has work; empty if it has none.
   std::optional<int> DueInMs() const;

@@ -370,8 +370,8 @@ void Shim::MakeGroup() {
       order_.cgroup_base, CgroupName(core::Number(order_.id), order_.attempt, ::getpid()));
   if (group) {
     group_ = std::move(*group);
-    // If the group counts processes, the user's other processes do not count against this task's
-    // limit.
+    // If the group enforces the limit, the limit per user is dropped, because it would also count
+    // the user's other processes.
     if (order_.max_processes > 0 && group_->LimitProcesses(order_.max_processes))
       order_.max_processes = 0;
     LimitGroup();
@@ -380,8 +380,8 @@ void Shim::MakeGroup() {
   }
 }
 
-// Limits that the group cannot enforce are reported by the daemon, which has determined what the
-// whole tree supports.
+// Ignores limits that the group cannot enforce. The daemon reports them, because it knows which
+// limits the whole tree supports.
 void Shim::LimitGroup() {
   const core::HostShare& host = order_.host;
   // A cap guarantees nothing. A capped task also needs a weight for times when other tasks keep all
@@ -396,7 +396,7 @@ void Shim::LimitGroup() {
 // GPU's memory size.
 //
 // A task in a Docker container has its processes in its containers' group, not in its own. A task
-// that calls Docker itself has processes in both groups, so each group gets the maximum.
+// that calls Docker itself has processes in both groups, so each group gets the full limit.
 void Shim::LimitGpuMemoryOfGroups() {
   if (order_.limiter.empty()) return;
   const bool docker = container_ && container_->tool == ContainerTool::kDocker;
@@ -406,7 +406,7 @@ void Shim::LimitGpuMemoryOfGroups() {
   if (docker || (limited && MayCallDocker())) {
     for (const std::string& folder : MakeContainerGroups(Containers())) {
       const Result<Unit> also = LimitGpuMemoryOf(folder, docker);
-      if (docker && !limited) limited = also;  // the task uses only one of the two groups
+      if (docker && !limited) limited = also;  // Docker uses only one of these groups
     }
   }
   if (limited) return;

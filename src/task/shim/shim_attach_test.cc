@@ -196,7 +196,7 @@ TEST_F(ShimAttachTest, AnUnreadTaskCanBeStopped) {
   EXPECT_EQ(Told(), "up");
   NextStarted();
   launcher_->Stop(kTask, 1);
-  // The shim waits until the last output is read, then gives up.
+  // The shim waits a while for its last output to be read, so read it.
   Hear("");
   EXPECT_EQ(NextExited().signal, SIGTERM);
 }

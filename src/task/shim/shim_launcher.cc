@@ -357,7 +357,8 @@ void ShimLauncher::TakeAnswer(Attempt& attempt, std::string_view line) {
   if (const Result<ShimStarted> started = ParseShimStarted(line)) {
     if (!attempt.told_started) PushStarted(attempt, *started);
   } else if (const Result<ShimReport> report = ParseShimReport(line)) {
-    // The shim could not write its report yet and sent it here. The shim's exit adds nothing new.
+    // The shim could not write its report yet, so it sent the report here. The shim's later exit
+    // will carry no further information.
     attempt.reported = true;
     serials_.erase({attempt.id, attempt.number});
     Push(EventOf(attempt, *report));

@@ -105,7 +105,7 @@ TEST_F(ShimLauncherTest, TheTaskStartsInACleanEnvironment) {
   LaunchOrder order = Order(
       "pwd; umask; echo $CUDA_VISIBLE_DEVICES $CARMA_TASK_ID; ls /proc/self/fd; "
       "readlink /proc/$$/fd/0; env | wc -l; "
-      // The shell reads this file itself, because it briefly blocks signals when it forks.
+      // The shell itself reads its status, because it briefly blocks signals when it forks.
       "while read -r line; do case $line in SigBlk*|SigIgn*|NoNewPrivs*) echo \"$line\";; esac; "
       "done < /proc/self/status");
   ::signal(SIGUSR2, SIG_IGN);

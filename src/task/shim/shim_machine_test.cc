@@ -203,7 +203,7 @@ TEST_F(FullDiskTest, SendsAReportThatCannotBeWritten) {
   NextStarted();
   EXPECT_EQ(Told(), "up");
   const base::ProcessId shim = ShimProcess();
-  ASSERT_EQ(::unlink((Dir() + "/exit.json.reserve").c_str()), 0);  // so the reserve itself fails
+  ASSERT_EQ(::unlink((Dir() + "/exit.json.reserve").c_str()), 0);  // so the report needs new space
   Fill(root_ + "/attempts/filler");
   Go();
   EXPECT_EQ(NextExited().exit_code, 5) << "reported through the pipe";

@@ -225,8 +225,8 @@ Result<ShimOwner> ParseShimOwner(std::string_view text);
 Result<ShimStarted> ParseShimStarted(std::string_view text);
 Result<ShimReport> ParseShimReport(std::string_view text);
 
-// Makes this process the owner of the attempt, so that it can run or abandon the attempt. The link
-// appears with its whole content or not at all. Returns false if the attempt already has an owner.
+// Makes this process the attempt's owner, so that it can run or abandon it. The owner file appears
+// with its whole content or not at all. Returns false if the attempt already has an owner.
 Result<bool> ClaimAttempt(const std::string& attempt_dir, bool abandon);
 // Makes the claim durable, so it survives a power failure.
 Result<Unit> SyncClaim(const std::string& attempt_dir);

@@ -352,7 +352,7 @@ Result<SbatchCall> PlanSbatch(const Words& arguments, const Variables& environme
       (!own.empty() && script.starts_with(own + "/")) || script.starts_with("/proc/");
   if (again)
     options.insert(options.begin(), "--job-name=" + Lookup(environment, "CARMA_TASK_NAME"));
-  // At least one such option is needed, because it marks the task as written for Slurm.
+  // At least one --sbatch option is needed, because it marks the task as written for Slurm.
   if (options.empty()) options.emplace_back("--quiet");
   for (const std::string& option : options) call.words.push_back("--sbatch=" + option);
   if (!script.empty()) call.words.push_back(script);

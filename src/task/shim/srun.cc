@@ -180,7 +180,7 @@ class Reader {
 // Signals that terminate a script or announce its termination, and SIGCONT.
 constexpr std::array kPassedOn{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGCONT};
 
-// The signals in kPassedOn and SIGCHLD. They are blocked and received by sigwaitinfo(). So no
+// SIGCHLD and the signals in kPassedOn. They are blocked and received by sigwaitinfo(). So no
 // signal arrives between a fork and the child's entry in the list, and no signal is sent to a pid
 // that now belongs to another process.
 sigset_t WaitedFor() {
@@ -226,7 +226,7 @@ void EmptyFiles(const SrunPlan& plan, const Variables& environment) {
     for (const std::string& pattern : {plan.output, plan.error}) {
       if (pattern.empty()) continue;
       const std::filesystem::path path = PathFor(pattern, rank, environment);
-      // A missing file is created later, and a device cannot be emptied.
+      // Errors are ignored: a missing file is created later, and a device cannot be truncated.
       (void)::truncate((std::filesystem::path(plan.chdir) / path).c_str(), 0);
     }
   }
@@ -360,8 +360,8 @@ int RunSrun(const SrunPlan& plan, const Variables& environment) {
   sigset_t before;
   ::sigprocmask(SIG_BLOCK, &waited_for, &before);
   std::set<pid_t> copies;
-  // The shim is the parent of the session's first process and signals every process of the task. So
-  // the shim's signals are not passed on to the copies.
+  // The shim, which is the parent of the session's first process, signals every process of the
+  // task. So its signals are not passed on to the copies.
   const std::optional<base::ProcessStat> session = base::ReadProcessStat(::getsid(0));
   const pid_t shim = session ? session->parent : -1;
   int worst = 0;

@@ -26,11 +26,11 @@ namespace {
 // Time between two rounds of KILL. Several rounds are needed, because a process that was being
 // forked may have escaped the previous round.
 constexpr std::int64_t kKillRoundNs = 20'000'000;
-// Maximum time between two rounds if processes do not exit. It limits the load, because each round
-// reads every process on the machine.
+// If processes do not exit, the time between two rounds doubles up to this limit, because each
+// round reads every process on the machine.
 constexpr std::int64_t kMaxKillRoundNs = 1'000'000'000;
 // When a machine shuts down or an allocation ends, the system signals all processes in any order.
-// So a task that died of SIGTERM or SIGINT within this time may not have ended on its own.
+// So a task that died of SIGTERM or SIGINT counts as lost if the shim gets one within this time.
 constexpr std::int64_t kSameSignalNs = 300'000'000;
 // Time that a container tool's helpers get to exit on their own once the tool has exited.
 constexpr std::int64_t kHelpersNs = 300'000'000;
@@ -215,9 +215,9 @@ void Supervisor::BeginStop(int number) {
   SignalAll({number, SIGCONT});
 }
 
-// Sends the signal either to the main process only, or only to processes that handle the signal.
-// The signal would kill any other process, such as a `tee` of the output or a training process that
-// has not saved.
+// Sends the signal either to the main process only, or only to processes that handle it. It would
+// kill a process without a handler, such as a `tee` of the output or a training process that has
+// not saved.
 void Supervisor::Warn() {
   if (warning_.number == 0 || stopping_ || status_) {
     warn_again_ns_ = 0;
@@ -267,8 +267,8 @@ void Supervisor::ChangeLimits() {
   if (!trouble.empty()) pump_.Note("this task's GPU memory limit could not be changed: " + trouble);
 }
 
-// If the main process is spared, a signal that terminates processes also goes to srun's children,
-// even those without a handler. As in Slurm, the script continues after its steps.
+// If the main process is spared, SIGTERM, SIGINT and SIGHUP also go to srun's children, even to
+// those without a handler. As in Slurm, the script then continues after its steps.
 int Supervisor::SignalHandlers(int number, bool spares_main) {
   const bool ends = number == SIGTERM || number == SIGINT || number == SIGHUP;
   rights_.DropPrivileges();

@@ -62,8 +62,8 @@ class SupervisorTest : public ::testing::Test {
   std::string dir_;
 };
 
-// Forks a process with exactly this pid. Returns -1 while the pid is taken, or if it cannot be
-// requested.
+// Forks a process with exactly this pid. Returns -1 while the pid is taken, or if this process may
+// not choose pids.
 pid_t ForkAs(pid_t pid) {
   clone_args arguments{};
   arguments.exit_signal = SIGCHLD;

@@ -17,8 +17,8 @@ struct SizeUnit {
 constexpr SizeUnit kSizeUnits[] = {
     {"GiB", 1024}, {"MiB", 1}, {"KiB", 1.0 / 1024}, {"B", 1.0 / (1 << 20)}};
 
-// Phrases next to the two sizes in one variant of the line. A size comes either after its phrase or
-// before it.
+// One variant of a line with the allocator's two sizes: the phrases next to the sizes. Each size
+// comes either after its phrase or before it.
 struct Form {
   std::string_view allocated;
   std::string_view reserved;

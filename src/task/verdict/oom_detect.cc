@@ -19,11 +19,11 @@ namespace {
 constexpr std::size_t kTailBytes = std::size_t{16} << 10;
 constexpr std::size_t kTailLines = 200;
 
-constexpr double kFull = 0.98;        // the device was at its limit; no supporting text is needed
-constexpr double kNearlyFull = 0.90;  // supports a text that only suggests a lack of memory
+constexpr double kFull = 0.98;        // the device was full; no supporting message is needed
+constexpr double kNearlyFull = 0.90;  // supports a message that only suggests a lack of memory
 
 enum class Strength {
-  kCertain,    // the message itself states "out of GPU memory"
+  kCertain,    // the message itself says "out of GPU memory"
   kSuspected,  // a library's allocation failed, which usually means the same
 };
 
@@ -60,9 +60,9 @@ constexpr std::array kSignatures{
     Signature{{"CUSPARSE_STATUS_INSUFFICIENT_RESOURCES", ""}, Strength::kSuspected},
 };
 
-// MPS server faults that affect its clients, because a neighbour broke the server or because the
-// server was asked to terminate them (CUDA runtime errors 806, 807, 810). A refused connection or
-// client slot (805, 808, 809) is not a neighbour's fault, and 719 alone is the task's own fault.
+// Errors that clients of an MPS server get when a neighbour breaks the server, or when the server
+// is told to terminate them (CUDA runtime errors 806, 807, 810). A refused connection or client
+// slot (805, 808, 809) is not a neighbour's fault, and 719 alone is the task's own fault.
 constexpr std::array<std::string_view, 9> kMpsFaults{
     "cudaErrorMpsRpcFailure",
     "cudaErrorMpsServerNotReady",
@@ -209,7 +209,7 @@ std::optional<Finding> ExplainingOom(const std::vector<std::string_view>& lines,
   return found;
 }
 
-// After the message, PyTorch prints a line about where the error is explained.
+// After its error message, PyTorch prints a line that says where the error is explained.
 bool IsPointer(std::string_view line) {
   return line.starts_with("Search for `cuda");
 }
@@ -252,14 +252,14 @@ std::optional<GpuFault> FindGpuFault(const std::vector<std::string_view>& lines)
   return GpuFault{lines[*at], FaultIn(lines[*at])->by_program};
 }
 
-// Whether a user or the kernel sends this signal. Such an end is not the task's own fault, and its
-// cause is never a lack of GPU memory.
+// Whether a user or the kernel sends this signal. A task that such a signal ends is not at fault,
+// and the cause is never a lack of GPU memory.
 bool EndedFromOutside(int signal) {
   constexpr std::array<int, 5> kOutside{SIGHUP, SIGINT, SIGQUIT, SIGKILL, SIGTERM};
   return std::ranges::find(kOutside, signal) != kOutside.end();
 }
 
-// The last line that contains a word. An ordinary program states its error there, or before a line
+// The last line that contains a word. An ordinary program prints its error there, or before a line
 // such as "Run 'docker run --help' for more information".
 std::string_view LastWords(const std::vector<std::string_view>& lines) {
   const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
@@ -299,7 +299,7 @@ std::optional<Finding> OwnOom(const ExitEvidence& evidence,
   return found;
 }
 
-// Empty if the failure was not caused by another task.
+// Describes a failure that another task or the MPS server caused. Empty for any other failure.
 std::optional<std::string> VictimOf(const ExitEvidence& evidence,
                                     const std::vector<std::string_view>& lines) {
   if (evidence.made_fault) return std::nullopt;

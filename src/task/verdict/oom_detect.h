@@ -46,7 +46,7 @@ struct ExitEvidence {
 std::optional<std::string> FindOomText(std::string_view stderr_tail);
 
 // The size of the failed allocation in a PyTorch or JAX out-of-memory line, in MiB rounded up. 0 if
-// the line does not state it, or if it is more than any GPU has.
+// the line does not contain it, or if it is more than any GPU has.
 std::int64_t TriedToAllocateMib(std::string_view oom_text);
 
 // The last line in which CUDA reports a fault on the GPU (an illegal address, a failed assertion, a
