@@ -307,7 +307,7 @@ void Simulation::CheckBooks() const {
                 "a server still counts a task after the run");
   }
   attempts_.machines().CheckEmpty();
-  CARMA_CHECK(lines_.empty() && lines_.taking() == 0, "a task is still queued above the servers");
+  CARMA_CHECK(lines_.empty() && lines_.taking() == 0, "a task is still in the cluster's queue");
   for (std::uint32_t i = 0; HasAbove() && i < servers_.size(); ++i) {
     CARMA_CHECK((!slurm_ || slurm_->Empty(i)) && !servers_[i].whole,
                 "a server is still booked after the run");

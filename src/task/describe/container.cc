@@ -78,7 +78,7 @@ Result<ContainerMount> ParseMount(std::string_view text) {
   };
   if (!good(mount.source) || !good(mount.destination)) {
     return Invalid(
-        "expected absolute folders as SOURCE[:DESTINATION][:ro], such as /data or "
+        "expected absolute paths as SOURCE[:DESTINATION][:ro], such as /data or "
         "/data/imagenet:/data:ro, not '" +
         base::Printable(text, 60) + "'");
   }

@@ -132,7 +132,7 @@ struct TaskSpec : core::TaskRequest {
            .max_items = kMaxMounts,
            .fits = IsMount,
            .unless_empty = true,
-           .expected = "SOURCE[:DESTINATION][:ro] with absolute folders"});
+           .expected = "SOURCE[:DESTINATION][:ro] with absolute paths"});
     field("stdout_path", task.stdout_path,
           "Absolute path of the standard output file; %j task id, %x name, %u user, %A first task "
           "of the "

@@ -93,7 +93,7 @@ Result<LoadedJobs> LoadJobs(Context& context, const JobSource& source) {
 
 std::string MadeBy(const Context& context, std::string_view command, const JobSource& source,
                    const trace::JobTrace& trace) {
-  return fmt::format("made by carma {}: trace {}, of {} ({}, sha256 {})", context.version, command,
+  return fmt::format("made by carma {}: trace {} from {} ({}, sha256 {})", context.version, command,
                      base::Printable(InputName(source.path)), trace.format, trace.sha256);
 }
 

@@ -40,7 +40,7 @@ struct LoadedJobs {
 Result<LoadedJobs> LoadJobs(Context& context, const JobSource& source);
 
 // A provenance line that names the command that made a trace, and the command's input:
-//   made by carma 0.1.0: trace sample --gpus 4, of philly.json (philly, sha256 …)
+//   made by carma 0.1.0: trace sample --gpus 4 from philly.json (philly, sha256 …)
 std::string MadeBy(const Context& context, std::string_view command, const JobSource& source,
                    const trace::JobTrace& trace);
 
