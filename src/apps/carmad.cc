@@ -157,8 +157,8 @@ int Serve(const Flags& flags, const carma::config::Loaded& loaded, std::function
 
 int ServeInBackground(Flags flags, const carma::config::Loaded& loaded) {
   if (flags.log.empty()) flags.log = loaded.settings.state_dir + "/carmad.log";
-  // The path must be absolute, because the daemon changes to "/" and later reloads its
-  // configuration from there.
+  // Both paths must be absolute, because the daemon changes to "/" and may open these files again
+  // later.
   for (std::string* path : {&flags.config, &flags.log}) {
     if (!path->empty()) *path = std::filesystem::absolute(*path).string();
   }

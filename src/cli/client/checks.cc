@@ -27,8 +27,7 @@ std::string Below(const task::TaskSpec& spec, const std::string& path) {
   return path.starts_with('/') ? path : spec.workdir + "/" + path;
 }
 
-// Finds the program as the task will: in the task's own PATH, and relative to the task's own
-// folder.
+// Finds the program the way the task will: in the task's own PATH, or relative to its own folder.
 std::optional<std::string> FindProgram(const task::TaskSpec& spec, const std::string& program) {
   if (program.find('/') != std::string::npos) {
     const std::string path = Below(spec, program);

@@ -75,7 +75,7 @@ std::string BashNames(const std::vector<std::string>& names) {
   return names.empty() ? "" : " names=" + ShellQuote(base::Join(names, " "));
 }
 
-// The shell variables that control how bash completes the verb's arguments, except for `names`.
+// The shell variables, other than `names`, that control how bash completes the verb's arguments.
 std::string BashArguments(const VerbWords& verb) {
   if (verb.tasks == TaskNames::kAll) return " tasks=all";
   if (verb.tasks == TaskNames::kOpen) return " tasks=open";

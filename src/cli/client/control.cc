@@ -180,8 +180,8 @@ void RunChange(Context& context, const std::string& verb, const ChangeFlags& fla
     return context.Fail({ErrorCode::kInvalid,
                          verb + ": expected tasks, or --all, --name, --state, --array or --user"});
   }
-  // The newest task comes first, so that cancelling a task does not make room for another task in
-  // the list. Released tasks keep their order.
+  // The newest task is changed first, so that cancelling one task does not let another task in the
+  // list start. Released tasks keep their order.
   const bool newest_first = verb != "release";
   auto ids = chosen ? ChosenOf(context, flags, newest_first, verb != "requeue")
                     : ResolveTasks(context, flags.tasks, "", Last::kArray);

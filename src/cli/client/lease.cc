@@ -41,8 +41,8 @@ class Asker {
  public:
   explicit Asker(Context& context) : context_(context) {}
 
-  // Calls the daemon, and repeats the call while it restarts. Returns the daemon's error, or
-  // kUnavailable if it does not answer in time.
+  // Calls the daemon, and repeats the call while the daemon restarts. Returns the daemon's error,
+  // or kUnavailable if it does not answer in time.
   Result<Json> Call(const std::string& method, const std::string& target,
                     const std::string& body = "") {
     std::chrono::steady_clock::duration away_for{};
