@@ -106,7 +106,7 @@ void UseMapper(Settings& settings, core::SharingMethod method) {
     settings.policy.backfill = kTurnsBackfill;
 }
 
-// One load of the configuration. Holds the settings collected so far and the origin of each value.
+// Loads the configuration once. Holds the settings read so far and the origin of each value.
 class Loading {
  public:
   explicit Loading(const Sources& sources) {
@@ -257,7 +257,7 @@ class Loading {
     return Unit{};
   }
 
-  // An ordinary user's default folder is checked here, because it comes from the environment.
+  // Checks mps_dir here too, because an ordinary user's default folder comes from the environment.
   Result<Unit> CheckMps() {
     const Settings& settings = loaded_.settings;
     if (settings.sm_partitions && settings.mps_servers != task::MpsScope::kGpu) {

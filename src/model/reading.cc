@@ -112,7 +112,7 @@ std::vector<std::int64_t> Commonest(std::vector<std::int64_t> values) {
 }
 
 std::int64_t BestDivisor(const std::vector<std::int64_t>& values) {
-  std::pair<std::ptrdiff_t, std::int64_t> best{0, 1};  // values divided, divisor
+  std::pair<std::ptrdiff_t, std::int64_t> best{0, 1};  // how many values it divides, divisor
   for (const std::int64_t candidate : Commonest(values)) {
     const auto divided =
         std::ranges::count_if(values, [&](std::int64_t v) { return v % candidate == 0; });

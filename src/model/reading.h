@@ -59,7 +59,7 @@ bool IsName(std::string_view text);
 // limits in layers.h.
 bool ParseShape(std::string_view text, Shape& shape);
 
-// Joins "encoder" and "layer" to "encoder.layer". An empty parent stands for the model itself.
+// Joins "encoder" and "layer" into "encoder.layer". An empty parent stands for the model itself.
 std::string JoinPath(std::string_view parent, std::string_view name);
 
 // The shape of one sample: all dimensions except the first.
@@ -124,7 +124,7 @@ Result<LayerList> ReadKeras(Lines& lines);
 
 // Sets in_features, out_features, kernel, dropout and inplace of `layer` from the text between the
 // parentheses, depending on layer.type. Returns the module's own parameters: 0 for modules without
-// weights; empty if the type is unknown or the text does not determine the number.
+// weights; empty if the type is unknown or the number does not follow from the text.
 std::optional<std::int64_t> ReadConstructor(std::string_view arguments, Layer& layer);
 
 // The parameters of an nn.MultiheadAttention itself, without its output projection. The weights of

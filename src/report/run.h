@@ -22,7 +22,7 @@ namespace carma::report {
 inline constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 inline constexpr std::int64_t kMaxMs = 1'000'000'000'000'000;  // 31 000 years
 
-// Rules for JSON fields: texts, counts and other amounts.
+// Rules for JSON fields: names, counts and other amounts.
 inline constexpr base::FieldRule kNameRule{.max_bytes = 4096};
 inline constexpr base::FieldRule kCountRule{.low = 0};
 inline constexpr base::FieldRule kAmountRule{.least = 0, .most = 1e18};
@@ -75,8 +75,8 @@ struct RunTask {
   // How long the last attempt's work would take when running alone on its GPUs, from launch to end.
   // Empty if unknown.
   std::optional<double> solo_s;
-  // How long all of the task's work would take when running alone, if earlier attempts saved part
-  // of it. Empty if equal to solo_s.
+  // How long all of the task's work would take when running alone. Empty if equal to solo_s,
+  // because no earlier attempt saved part of the work.
   std::optional<double> whole_solo_s;
   // Time lost to checkpoints and to making room for others: saving, repeated work and restarts.
   // Empty if zero or unknown.

@@ -28,8 +28,8 @@ NextStep GiveUp(std::string why) {
   return {NextStep::What::kGiveUp, {}, {}, std::move(why)};
 }
 
-// The offset of CARMA's part of a comment, which comes after other people's text. If CARMA has no
-// part, returns the comment's size.
+// The offset of CARMA's part of a comment, which comes after other people's text. If there is no
+// such part, returns the comment's size.
 std::size_t OursIn(std::string_view comment) {
   return comment.starts_with(kOurs) ? 0 : std::min(comment.rfind(kBeside), comment.size());
 }
@@ -164,8 +164,8 @@ NextStep Next(const JobReturn& back, const std::optional<Job>& job, bool long_in
 
 JobReturn After(JobReturn back, ReturnStep done) {
   back.refusals = 0;
-  // CARMA can read back the job's claim but not its comment, so kRaise is repeated until scontrol
-  // has confirmed it.
+  // CARMA does not check whether a change took effect, so kRaise is repeated until scontrol has
+  // confirmed it.
   if (done == ReturnStep::kRaise) back.step = ReturnStep::kRelease;
   return back;
 }

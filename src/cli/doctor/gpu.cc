@@ -264,7 +264,7 @@ class GpuCheck {
     }
   }
 
-  // An instance has the same modes as its board.
+  // Checks the compute mode, which a MIG instance shares with its board.
   void Modes() {
     const ComputeMode mode = facts_.reading->condition.compute_mode.value_or(ComputeMode::kDefault);
     if (mode == ComputeMode::kDefault) return;

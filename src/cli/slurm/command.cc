@@ -177,8 +177,8 @@ void RunGuard(Context& context, bool always) {
   if (!answer) context.Fail(base::Wrap(answer.error(), "no GPUs on node " + NodeName()).error());
 }
 
-// Ends leases that the job has left behind. This happens if some of its processes outlive their
-// slurmstepd.
+// Ends leases that the job has left behind, which happens if some of the job's processes outlive
+// their slurmstepd.
 void RunEpilog(Context& context) {
   const std::string job = base::GetEnv("SLURM_JOB_ID");
   if (!base::ParseInt(job))

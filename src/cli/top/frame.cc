@@ -208,7 +208,7 @@ std::string WithoutEscapes(std::string_view text) {
   return plain;
 }
 
-// Splits a text into lines, wrapping long ones.
+// Splits text into lines, wrapping long ones.
 std::vector<std::string> Wrapped(const std::string& text, int columns) {
   std::vector<std::string> lines;
   for (const std::string_view raw : base::Split(text, '\n')) {
