@@ -66,7 +66,7 @@ std::string DefaultSocketPath();
 struct Verb {
   std::string_view name;
   void (*add)(Syntax app, Context& context);  // null if carma-lab runs the verb (lab.h)
-  std::string_view help = {};                 // if `add` is null
+  std::string_view help = {};                 // used if `add` is null
   std::string_view parent = {};               // parent verb: "estimate"
 };
 

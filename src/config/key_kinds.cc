@@ -114,7 +114,7 @@ Kind<std::string> Word(const std::vector<std::string>& words) {
 
 Kind<std::string> LogLevelName() {
   Kind<std::string> kind = Word({"info", "warn", "error"});
-  // Files may still contain "debug", which never logged more than "info".
+  // Old configuration files may contain "debug", which never logged more than "info".
   kind.read = [read = kind.read](std::string_view text) {
     return read(base::ToLower(base::Trim(text)) == "debug" ? "info" : text);
   };

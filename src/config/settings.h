@@ -77,7 +77,7 @@ struct Settings {
   base::Duration window{60'000};
   base::Duration ewma{15'000};  // time constant of the weighted mean of SM activity
   base::Duration history{base::Duration{900'000}};  // how long individual readings are kept
-  std::int64_t unattributed_mib = 2048;             // alert above this unattributed memory
+  std::int64_t unattributed_mib = 2048;             // alert if more than this is unattributed
   base::Duration probe_timeout{10'000};             // real time; a slower probe counts as hung
   std::string nvml_library = "libnvidia-ml.so.1";
   std::string kernel_log = "/dev/kmsg";  // empty: not read

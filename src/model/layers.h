@@ -85,7 +85,7 @@ struct Note {
     kMissingShapes,  // rows without shapes, or no input shapes at all
     kCollapsed,      // blocks are printed as one row, so their contents are unknown
     kFooter,         // the totals at the end contradict the rows
-    kUnknownLayer,   // there is no rule for these types
+    kUnknownLayer,   // no rule covers these types
     kOther,
   };
   Kind kind = Kind::kOther;

@@ -15,7 +15,7 @@
 namespace carma::model {
 
 inline constexpr std::size_t kMaxNameBytes = 128;  // name of a type or attribute
-inline constexpr std::size_t kMaxPathBytes = 512;  // all attributes from the model to a row
+inline constexpr std::size_t kMaxPathBytes = 512;  // all attribute names on the way to a row
 inline constexpr int kMaxDepth = 64;               // nested modules
 
 inline constexpr std::size_t kMaxLines = 1'000'000;
@@ -107,8 +107,8 @@ void FindBatch(LayerList& list);
 bool LooksCollapsed(const Layer& layer);
 
 void AddNote(LayerList& list, Note::Kind kind, std::string text);
-// Add the final notes on the rows. collapsed: blocks with hidden contents. They become kUnknown,
-// and the list is marked as collapsed.
+// Add the final notes on the rows. collapsed: blocks with hidden contents, which become kUnknown;
+// the list is then marked as collapsed.
 void NoteCollapsed(LayerList& list, const std::vector<std::size_t>& collapsed);
 void NoteUnknownTypes(LayerList& list, const std::vector<std::size_t>& except);
 void NoteMissingShapes(LayerList& list);

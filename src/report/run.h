@@ -50,7 +50,7 @@ struct Forecast {
   std::string what;                // a quantity with its unit: "memory_mib"
   std::string by;                  // the method: "structural", "history", "given" …
   double predicted = 0;            // the most likely value
-  std::optional<double> promised;  // the upper bound used
+  std::optional<double> promised;  // the upper bound that was promised
   double seen = 0;
   static void VisitFields(auto& field, auto& self) {
     field("what", self.what, "", {.max_bytes = 100});
@@ -101,7 +101,7 @@ struct RunGpu {
   std::vector<GpuPoint> points;  // by time; may be thinned out without changing the means
 };
 
-// A lower bound on the makespan of any policy (report/bounds.h).
+// A lower bound on the makespan under any policy (report/bounds.h).
 struct Bound {
   std::string name;  // "longest task", "SM activity area" …
   double makespan_s = 0;

@@ -10,7 +10,7 @@
 namespace carma::cli {
 namespace {
 
-// Puts a help text on one line.
+// Puts help text on one line.
 std::string QuotedLine(std::string text) {
   std::replace(text.begin(), text.end(), '\n', ' ');
   return ShellQuote(text);

@@ -17,7 +17,7 @@
 namespace carma::cli {
 namespace {
 
-constexpr std::size_t kMostCascaded = 100'000;  // tasks to search for dependents
+constexpr std::size_t kMostCascaded = 100'000;  // limit on tasks searched for dependents
 
 void RunCheck(Context& context, const Described& described) {
   const bool sweeps = !described.specs.empty();

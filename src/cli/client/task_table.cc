@@ -283,7 +283,7 @@ std::string TaskTable(const std::vector<TaskView>& tasks, const ListStyle& style
   const bool any_parameters =
       std::ranges::any_of(tasks, [](const TaskView& task) { return !task.parameters.empty(); });
   for (const std::string& key : style.columns) {
-    // The column appears only on request, or if there is something to show.
+    // Unless requested, these columns appear only if there is something to show.
     if (usual && key == "progress" && !any_progress) continue;
     if (usual && key == "params" && !any_parameters) continue;
     chosen.push_back(FindColumn(key));

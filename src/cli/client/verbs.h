@@ -75,7 +75,7 @@ struct SubmitFlags {
   std::string batch;  // file with many tasks ("-" is standard input); empty for a single submission
   bool lines = false;
   std::vector<std::string>
-      sbatch;  // options of sbatch, for its stand-in within tasks: "--ntasks=4"
+      sbatch;  // options that sbatch's stand-in in a task received: "--ntasks=4"
 };
 // Adds the options of task/describe/options.h, or only those for which `wants` returns true. The
 // values are collected in the order of the command line. shown: whether the help shows the options.
@@ -169,8 +169,7 @@ struct GpusFlags {
 void RunGpus(Context& context, const GpusFlags& flags);
 struct GpuChangeFlags {
   std::vector<std::string> gpus;  // see SplitGpuNames, or "all"
-  // The reason for a drain.
-  std::string reason;
+  std::string reason;       // why the GPUs are drained
   std::string by;           // time by which its tasks must leave, as typed
   bool until_boot = false;  // close the whole server, because its machine will go down
   bool wait = false;        // wait until its tasks have left

@@ -44,7 +44,7 @@ bool MayUseMps(const config::Settings& settings) {
 
 struct Listing {
   std::vector<std::string> names;
-  bool hidden = false;  // this process may not read it
+  bool hidden = false;  // this process may not read the folder
 };
 
 Listing FoldersIn(const std::string& path) {

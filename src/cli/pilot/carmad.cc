@@ -19,7 +19,7 @@ namespace carma::cli {
 namespace {
 
 constexpr std::size_t kLongestSocket = 107;
-// Allocations end regularly, and a task is not at fault when its allocation ends.
+// Maximum restarts of lost tasks. High, because a task is not at fault when its allocation ends.
 constexpr std::int64_t kLostWithAllocations = 1000;
 
 bool MayHold(const std::string& base, const PilotPlace& place) {

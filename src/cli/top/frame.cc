@@ -58,7 +58,7 @@ std::string GpuText(const TaskView& task) {
   return text;
 }
 
-// What the task's user most likely needs to see.
+// The note that the task's user most likely needs.
 std::string NoteText(const TaskView& task, const TopData& data) {
   if (HoldsGpus(task)) {
     std::string note;

@@ -19,7 +19,7 @@ struct TopData {
   std::vector<api::TaskView> tasks;             // as listed by the daemon
   std::map<std::uint64_t, std::string> output;  // last output line of running tasks
   std::string trouble;                          // why the data is out of date; empty if current
-  std::string page;                             // page of the selected task, see TopState::page
+  std::string page;                             // text of the selected task's page (TopState::page)
 };
 
 enum class TopPage { kTasks, kFacts, kExplanation, kOutput, kHelp };
