@@ -235,7 +235,7 @@ int Run(int argc, char** argv) {
     std::puts("configuration is valid");
     return 0;
   }
-  // With --parent, the parent process (`carma pilot`) has already checked this.
+  // With --parent, the parent process (`carma pilot`) has already made this check.
   if (!flags.beside && flags.parent == 0) {
     if (const Result<Unit> alone = carma::daemon::CheckBesideServer(loaded->settings); !alone)
       return Refuse(alone.error(), 1);

@@ -27,7 +27,8 @@ std::string Names(const std::vector<std::string>& names) {
   return text;
 }
 
-// Adds a name that is not in the list yet. The list holds one more name than a note shows.
+// Adds a name that is not in the list yet. Keeps one name more than a note shows, so that Names()
+// knows that there are others.
 void AddOnce(std::vector<std::string>& names, const std::string& name) {
   if (names.size() <= kNamesInANote && std::ranges::find(names, name) == names.end())
     names.push_back(name);
