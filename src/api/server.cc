@@ -300,8 +300,7 @@ class Session : public std::enable_shared_from_this<Session> {
     if (!hub_ || writing_) return;
     writing_ = true;
     Release(*hub_);
-    // Responses count towards the same limit as request bodies, because a client may read them
-    // slowly.
+    // Responses count towards the limit on bodies, because a client may read them slowly.
     if (!Reserve(response.body.size())) response = reads_ ? TooMuchAtOnce() : DoneButTooMuch();
     beast::error_code ignored;
     stream_.socket().cancel(ignored);  // ends WatchPeer

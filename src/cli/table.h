@@ -40,8 +40,8 @@ class Table {
   std::vector<std::vector<Cell>> rows_;
 };
 
-// Makes lines of the form " Label text". Entries without text are omitted. An entry without a label
-// continues the one above it.
+// Makes lines of the form "  Label        text". Entries without text are omitted. An entry without
+// a label continues the one above it.
 class Facts {
  public:
   void Add(std::string_view label, const std::string& text);

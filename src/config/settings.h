@@ -133,9 +133,8 @@ struct Settings {
 
 struct Origin {
   std::string value;  // the value in force, in file notation
-  // "default", "/etc/carma/carma.toml:12", "CARMA_POLICY_MAPPER" or "--socket". If the value
-  // follows from policy.published or collocation.method: "policy.published
-  // (/etc/carma/carma.toml:3)".
+  // "default", "/etc/carma/carma.toml:12", "CARMA_POLICY_MAPPER" or "--socket". If policy.published
+  // or collocation.method sets it: "policy.published (/etc/carma/carma.toml:3)".
   std::string where;
 };
 

@@ -87,8 +87,7 @@ bool Fits(const Rule& rule, std::string_view name) {
   return false;
 }
 
-// The most common types, which nearly all rows of nearly all models have. They are looked up before
-// any rule is tried.
+// The types of nearly all rows of nearly all models. They are looked up before any rule is tried.
 struct Common {
   std::string_view type;
   Op op;

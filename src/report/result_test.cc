@@ -71,11 +71,10 @@ TEST(Change, UsesWelchForDifferentNumbersOfRuns) {
     return Estimated{.mean = mean, .sd = 1, .runs = runs};
   };
   // With a standard error of 1, two runs each and 2 degrees of freedom, a difference is significant
-  // above 4.30.
+  // only above the limit of 4.30.
   EXPECT_TRUE(WithinNoise(of(100, 2), of(104.2, 2)));
   EXPECT_FALSE(WithinNoise(of(100, 2), of(104.4, 2)));
-  // With a standard error of 0.2, 50 runs each and 98 degrees of freedom, it is significant above
-  // 0.397.
+  // With a standard error of 0.2, 50 runs each and 98 degrees of freedom, the limit is 0.397.
   EXPECT_TRUE(WithinNoise(of(100, 50), of(100.39, 50)));
   EXPECT_FALSE(WithinNoise(of(100, 50), of(100.40, 50)));
   EXPECT_FALSE(WithinNoise({.mean = 1, .runs = 2}, {.mean = 2, .runs = 2})) << "no noise at all";

@@ -248,8 +248,7 @@ std::string Sentence(const std::string& reason, const std::string& text) {
   return out;
 }
 
-// The title of the task's exit detail. Until the task has ended, the detail is about its previous
-// attempt.
+// The title of the exit detail, which until the task has ended is about its previous attempt.
 const char* DetailTitle(const TaskView& task) {
   return HasEnded(task) ? "Detail" : "Last end";
 }

@@ -136,8 +136,8 @@ Finding CheckSubmission(const SlurmFacts& facts) {
           "job"};
 }
 
-// Warns if Slurm fills one node after another, which is its default. A job on a full node would
-// then wait there, and moves to another node only late, and only if slurm.enabled is set.
+// Warns if Slurm fills one node after another, which is its default. A job that waits on a full
+// node is moved to another node only late, and only if slurm.enabled is set.
 Finding CheckSpreading(const SlurmFacts& facts) {
   const char* topic = "spreading";
   if (HasWord(ValueOf(facts.config, "SelectTypeParameters"), "CR_LLN"))
