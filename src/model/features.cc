@@ -63,7 +63,7 @@ Features Summarize(const LayerList& list) {
     features.activation += op == Op::kActivation;
     features.embedding += op == Op::kEmbedding;
     if (op == Op::kActivation) functions.Add(layer.type);
-    // The size of position tables and similar outputs does not depend on the batch.
+    // Skips position tables and similar outputs, whose size does not depend on the batch.
     if (layer.out.ScalesWithBatch())
       features.activations = std::min(features.activations + layer.out.Elements(), kMaxElements);
   }

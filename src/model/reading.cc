@@ -258,7 +258,7 @@ Result<Unit> Totals::Read(Lines& lines) {
     lines.Take();
     if (line.starts_with(kPassSize)) pass_mb = ParseMegabytes(line.substr(kPassSize.size()));
     if (count == std::end(counts)) continue;
-    // Keras appends the size in bytes: "34,826 (136.04 KB)".
+    // Drops the size in bytes that Keras appends: "34,826 (136.04 KB)".
     std::string_view number = base::Trim(line.substr(count->first.size()));
     number = number.substr(0, number.find(' '));
     this->*(count->second) = ParseCount(number);

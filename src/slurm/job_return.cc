@@ -44,7 +44,7 @@ std::vector<std::string> Changes(const JobReturn& back, const Job& job) {
   std::string comment = job.admin_comment.substr(0, OursIn(job.admin_comment));
   if (!comment.empty()) comment += " | ";
   comment += back.comment;
-  // squeue truncates longer comments, so other people's text would be lost.
+  // A longer comment is not set, because squeue would truncate it and lose other people's text.
   if (comment.size() < kMostOfComment) words.push_back("AdminComment=" + comment);
   return words.size() > 2 ? words : std::vector<std::string>();
 }

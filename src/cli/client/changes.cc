@@ -116,7 +116,7 @@ Result<std::string> ChangesOf(Context& context,
   auto caller = CARMA_TRY(CallerContext());
   const auto resolved = CARMA_TRY(WithTasksResolved(context, settings));
   task::Description description;
-  // A description requires a command and a folder, but changes need neither.
+  // A description requires a command and a folder. Changes have neither, so these are placeholders.
   description.SetCommand({"true"});
   CARMA_TRY(description.Set("chdir", "/"));
   for (const auto& [option, value] : resolved) {

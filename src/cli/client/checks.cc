@@ -354,7 +354,7 @@ Result<Unit> CheckItCanStart(const task::TaskSpec& spec, bool lease) {
   const std::optional<std::string> found = FindProgram(spec, program);
   if (!found)
     return refuse(fmt::format("no program '{}'{}", program, OtherProgram(spec, program, lease)));
-  // A program may be executable without being readable.
+  // A program that is executable but not readable is not checked further.
   if (std::ifstream file(*found, std::ios::binary); file && !lease) {
     char start[256];
     file.read(start, sizeof start);

@@ -232,7 +232,7 @@ Result<std::uint64_t> MemberOf(Context& context, std::uint64_t array, std::int64
 TaskRange WholeArray(Context& context, std::uint64_t id, bool own) {
   const TaskRange alone{.first = id, .last = id};
   const auto task = GetTask(context.client(), id);
-  // If this call fails, a later one will report the problem.
+  // Ignores errors of this call, because a later call will report the problem.
   if (!task || !task->value.array_id || (!own && *task->value.array_id != id)) return alone;
   const std::uint64_t first = *task->value.array_id;
   const auto end =

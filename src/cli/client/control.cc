@@ -72,7 +72,7 @@ void ChangeEach(Context& context, const std::vector<std::uint64_t>& ids, const s
       continue;
     }
     told.Refused(task.error(), false);
-    // Without the daemon, every further call would fail in the same way.
+    // Stops if the daemon is away, because every further call would fail in the same way.
     if (task.error().code == ErrorCode::kUnavailable) break;
   }
   told.End();

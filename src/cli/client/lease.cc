@@ -56,7 +56,7 @@ class Asker {
         return std::unexpected(answer.error());
       Tell(answer.error().message + "; waiting for it");
       std::this_thread::sleep_for(kAskAgain);
-      // Time during which this process was stopped does not count.
+      // Limited per call, so that time during which this process was stopped does not count.
       away_for += std::min<std::chrono::steady_clock::duration>(
           std::chrono::steady_clock::now() - asked, std::chrono::seconds(kLeasePollS));
     }

@@ -92,7 +92,7 @@ Result<Described> DescribeWords(Context& context, const SubmitFlags& flags) {
   if (!described) return std::unexpected(NamedAsTyped(described.error()));
   if (!flags.no_check) {
     Result<Unit> can = CheckParameters(described->first);
-    // A missing file may still be created by a task that this one depends on.
+    // Does not check a task with dependencies, because these may still create a missing file.
     if (can && described->first.dependencies.empty())
       can = CheckItCanStart(described->first, flags.lease);
     if (!can)

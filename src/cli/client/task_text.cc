@@ -375,7 +375,7 @@ std::string Explanation(const api::ExplainView& explain) {
   }
   if (!task.placement_reason.empty())
     out += "Why there: " + base::Printable(task.placement_reason, 400) + "\n";
-  // The reason for a failure may already include the detail.
+  // Omits the detail if the reason for the failure already includes it.
   if (!task.exit_detail.empty() && task.reason_text.find(task.exit_detail) == std::string::npos)
     out += std::string(DetailTitle(task)) + ": " + base::Printable(task.exit_detail, 400) + "\n";
   out += EstimateSentence(task);

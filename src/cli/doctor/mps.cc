@@ -219,7 +219,7 @@ class MpsCheck {
     }
   }
 
-  // "auto" falls back to streams, so tasks still share GPUs, but less efficiently.
+  // Only a warning for "auto", because tasks then still share GPUs, but less efficiently.
   Level WithoutMps() const { return settings_.collocation ? Level::kBad : Level::kWarn; }
 
   void Add(Level level, std::string text, std::string remedy = "") {

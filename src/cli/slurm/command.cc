@@ -188,7 +188,7 @@ void RunEpilog(Context& context) {
   const Result<std::string> answer = JobUsesCarma()
                                          ? AskPatiently(context, target, IfItHangs::kGiveUp)
                                          : context.client().Get(target, kGuardS);
-  // If no carmad answers, the prolog of the next job reports that.
+  // Does not report that no carmad answers, because the prolog of the next job will.
   if (!answer) return;
   const Result<Json> json = base::ParseJson(*answer);
   if (!json || !json->contains("leases")) return;
