@@ -50,7 +50,7 @@ struct Flags {
   int parent = 0;  // the daemon exits when this process exits; 0: none
 };
 
-// Always writes exactly one line, even if the message contains line breaks.
+// Reports the error in exactly one line, even if the message contains line breaks.
 int Refuse(const carma::base::Error& error, int exit_code) {
   const std::string prefix(carma::base::PriorityPrefix(carma::base::LogLevel::kError));
   std::fprintf(stderr, "%scarmad: %s\n", prefix.c_str(),

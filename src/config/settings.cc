@@ -81,8 +81,8 @@ namespace {
 constexpr std::string_view kTurnsMapper = "magm";
 constexpr int kTurnsBackfill = 10;
 
-// docs/evidence/policies.md shows that by-work pays off under MPS. Under streams and MIG, it gains
-// nothing on a server that has not learned from earlier runs.
+// Uses by-work only under MPS, where it pays off (docs/evidence/policies.md). Under streams and
+// MIG, it gains nothing on a server that has not learned from earlier runs.
 std::string_view MapperWhere(core::SharingMethod method, const Settings& settings) {
   if (method == core::SharingMethod::kAlone) return core::kNeverSharing;
   const bool pays = method == core::SharingMethod::kMps && !settings.divided && !settings.published;

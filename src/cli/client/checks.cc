@@ -93,7 +93,7 @@ std::string SimilarProgram(const task::TaskSpec& spec, const std::string& progra
   return meant ? ", did you mean " + *meant + "?" : "";
 }
 
-// In "--gpu-mem 12 GB", the space makes the unit look like the program.
+// Whether the word is a unit. The space in "--gpu-mem 12 GB" makes it look like the program.
 bool IsUnit(const std::string& word) {
   constexpr std::array<std::string_view, 17> kUnits{
       "g",   "gb",     "gib",     "m", "mb",  "mib",  "h", "hour", "hours",
