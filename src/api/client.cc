@@ -149,8 +149,8 @@ struct Client::Impl {
                   path, listener.uid, ::geteuid());
   }
 
-  // A failed write is not an error yet, because the daemon may have rejected the request early and
-  // closed the connection.
+  // A closed connection is not reported here, because the daemon may have rejected the request
+  // early, and its answer can still be read.
   Result<Unit> Write(std::string_view data, Deadline deadline, int timeout_s) {
     while (!data.empty()) {
       const ssize_t n = ::send(fd.get(), data.data(), data.size(), MSG_NOSIGNAL | MSG_DONTWAIT);

@@ -50,11 +50,11 @@ struct Response {
   int status = 200;
   std::string body;  // JSON unless content_type says otherwise
   std::string content_type = "application/json";
-  // Headers to add, or to use instead of the server's own ("Cache-Control": "no-store").
+  // Headers to add or to override, such as {"Cache-Control", "no-store"}.
   std::vector<std::pair<std::string_view, std::string>> headers = {};
 };
-// For example {"error":{"code":"not_found","message":"…"}}. The HTTP status depends on the error's
-// code.
+// The response for an error, such as {"error":{"code":"not_found","message":"…"}}. The error's code
+// decides the HTTP status.
 Response ErrorResponse(const base::Error& error);
 
 // Answers a request exactly once, now or later, on the loop's thread. All copies refer to the same
@@ -75,14 +75,15 @@ class Responder {
 using Handler = std::function<void(Request, Responder)>;
 
 // Runs on the thread of the given loop. The destructor stops the server and removes its socket. The
-// server rejects requests whose Host is not this machine. It accepts requests from browsers only if
-// they come from its own page, because a page of another site must not act with the privileges of
-// the user who views it.
+// server rejects requests whose Host header does not name this machine. It accepts requests from
+// browsers only if its own page sent them, because a page of another site must not act with the
+// privileges of the user who views it.
 class Server {
  public:
-  // mode: file mode of the socket; group: the group of the socket, if not our own. A stale socket
-  // file of our own is replaced. Returns kConflict if another process listens on the socket or the
-  // path is not a socket, kDenied if it belongs to another user, kInvalid if too long, or kIo.
+  // mode: file mode of the socket; group: the socket's group, if not our own. A stale socket file
+  // of our own is replaced. Returns kConflict if another process listens on the socket or the path
+  // is not a socket, kDenied if the socket belongs to another user, kInvalid if the path is too
+  // long, or kIo.
   static Result<std::unique_ptr<Server>> ListenUnix(boost::asio::io_context& loop,
                                                     const std::string& path, unsigned mode,
                                                     Handler handler,

@@ -90,8 +90,8 @@ class ServerFixture : public ::testing::Test {
     done.get_future().wait();
   }
 
-  // Runs `work` in a process of an ordinary user who may use the socket, and returns its result.
-  // Needs root.
+  // Runs `work` in a process of an ordinary user who may use the socket, and returns the result of
+  // `work`. Needs root.
   template <class F>
   int ExitCodeOfUser(F work) {
     EXPECT_EQ(::chmod(dir_.c_str(), 0755), 0);
@@ -576,8 +576,8 @@ TEST_F(ServerFixture, LoopbackTcpHasNoPeerAndRefusesForeignHostNames) {
   EXPECT_TRUE(ask("localhost\r\nHost: evil.example").starts_with("HTTP/1.1 400"));
 }
 
-// "localhost" may resolve to either address family, and any user could take the port of the other
-// family.
+// "localhost" may resolve to either address family. If the server listened on only one, any user
+// could take the same port of the other.
 TEST_F(ServerFixture, LoopbackTcpIsBothFamiliesOrNone) {
   sockaddr_in6 address{};
   address.sin6_family = AF_INET6;

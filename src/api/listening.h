@@ -28,7 +28,7 @@ struct UnixPlace {
   struct stat bound = {};              // the most recently created socket file
 };
 
-// Listens on the socket and sets `place.bound`. Removes a stale socket file of our own first.
+// Listens on the socket and sets `place.bound`. First removes a stale socket file of our own.
 // Returns the same errors as Server::ListenUnix.
 Result<Listening> ListenOnPath(UnixPlace& place);
 // Listens on the loopback address of one family. If `port` is 0, the kernel picks a port, and

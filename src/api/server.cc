@@ -30,7 +30,7 @@ namespace {
 namespace asio = boost::asio;
 namespace beast = boost::beast;
 namespace http = boost::beast::http;
-using Protocol = asio::generic::stream_protocol;  // Unix and TCP sockets in one instantiation
+using Protocol = asio::generic::stream_protocol;  // one instantiation for Unix and TCP sockets
 using Acceptor = asio::basic_socket_acceptor<Protocol>;
 
 // Time limits for receiving a whole header or body and for sending the response. They apply even if
@@ -89,16 +89,16 @@ std::optional<Peer> PeerOf(int fd) {
               .groups = GroupsOf(fd)};
 }
 
-// Rejects DNS rebinding: a page of another site can make its own name resolve to 127.0.0.1, where a
-// port may lead to this daemon (directly or through ssh -L). The Host header still names the site.
+// Rejects DNS rebinding: another site can make its own name resolve to 127.0.0.1, where a port may
+// lead to this daemon (directly or through ssh -L). The Host header still names the site.
 bool IsLoopbackHost(std::string_view host) {
   if (host.starts_with("[::1]")) return true;
   const std::string_view name = host.substr(0, host.find(':'));
   return name == "localhost" || name == "127.0.0.1" || name.empty();
 }
 
-// Returns why this request is refused, or an empty string. A page of another site may have made the
-// browser send it. Clients other than browsers do not send these header fields.
+// Returns why this request is refused, or an empty string. Refuses requests that a browser sent for
+// a page of another site. Other clients do not send the header fields checked here.
 std::string_view BrowserObjection(const http::request<http::string_body>& request) {
   const std::string_view origin = request[http::field::origin];
   const std::string_view host = request[http::field::host];
@@ -289,8 +289,8 @@ class Session : public std::enable_shared_from_this<Session> {
                                 [self = shared_from_this()](beast::error_code error) {
                                   if (error || !self->hub_ || self->writing_) return;
                                   pollfd poll{.fd = self->stream_.socket().native_handle()};
-                                  // Only after a full close: a half-closed client may still be
-                                  // reading.
+                                  // Leaves only after a full close, because a half-closed client
+                                  // may still be reading.
                                   if (::poll(&poll, 1, 0) > 0 && (poll.revents & POLLHUP) != 0)
                                     self->Leave();
                                 });
@@ -300,7 +300,7 @@ class Session : public std::enable_shared_from_this<Session> {
     if (!hub_ || writing_) return;
     writing_ = true;
     Release(*hub_);
-    // Responses count towards the same limit as bodies, because a client may read them slowly.
+    // Responses count towards the limit on bodies, because a client may read them slowly.
     if (!Reserve(response.body.size())) response = reads_ ? TooMuchAtOnce() : DoneButTooMuch();
     beast::error_code ignored;
     stream_.socket().cancel(ignored);  // ends WatchPeer

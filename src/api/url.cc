@@ -32,7 +32,7 @@ std::optional<std::string> Unescape(std::string_view text, bool plus_is_blank) {
       c = static_cast<char>(*high * 16 + *low);
       i += 2;
     }
-    // Paths and names are passed to C interfaces, where a NUL would truncate them.
+    // Rejects NUL, which would truncate paths and names in C interfaces.
     if (c == '\0') return std::nullopt;
     out.push_back(c);
   }

@@ -9,7 +9,7 @@
 
 namespace carma::api {
 
-// The sum over a set of attempts. Fields that the request does not group by are empty.
+// Usage summed over a set of attempts. Fields that the request does not group by are empty.
 struct UsageView {
   std::string user;
   std::string account;

@@ -243,7 +243,7 @@ StatusView FullStatus() {
           .config_needs_restart = {"monitor.window"}};
 }
 
-// A view that has been converted to JSON and back produces the same JSON text again.
+// Checks that a view converted to JSON and back yields the same JSON text.
 template <class View>
 void ExpectRoundTrip(const View& view) {
   const std::string text = base::DumpJson(ToJson(view));

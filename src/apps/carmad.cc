@@ -50,7 +50,7 @@ struct Flags {
   int parent = 0;  // the daemon exits when this process exits; 0: none
 };
 
-// Always writes exactly one line, even if the message contains line breaks.
+// Reports the error in exactly one line, even if the message contains line breaks.
 int Refuse(const carma::base::Error& error, int exit_code) {
   const std::string prefix(carma::base::PriorityPrefix(carma::base::LogLevel::kError));
   std::fprintf(stderr, "%scarmad: %s\n", prefix.c_str(),
@@ -157,8 +157,8 @@ int Serve(const Flags& flags, const carma::config::Loaded& loaded, std::function
 
 int ServeInBackground(Flags flags, const carma::config::Loaded& loaded) {
   if (flags.log.empty()) flags.log = loaded.settings.state_dir + "/carmad.log";
-  // The path must be absolute, because the daemon changes to "/" and later reloads its
-  // configuration from there.
+  // Both paths must be absolute, because the daemon changes to "/" and may open these files again
+  // later.
   for (std::string* path : {&flags.config, &flags.log}) {
     if (!path->empty()) *path = std::filesystem::absolute(*path).string();
   }
@@ -235,7 +235,7 @@ int Run(int argc, char** argv) {
     std::puts("configuration is valid");
     return 0;
   }
-  // With --parent, the parent process (`carma pilot`) has already checked this.
+  // With --parent, the parent process (`carma pilot`) has already made this check.
   if (!flags.beside && flags.parent == 0) {
     if (const Result<Unit> alone = carma::daemon::CheckBesideServer(loaded->settings); !alone)
       return Refuse(alone.error(), 1);

@@ -17,7 +17,7 @@ class Clock {
   virtual ~Clock() = default;
   // Never goes backwards, even if the system's wall clock is set back.
   virtual Time Now() = 0;
-  // What Now() returned when BootTimeNs() was `boot_ns`.
+  // The value of Now() at the moment when BootTimeNs() was `boot_ns`.
   virtual Time TimeAt(std::int64_t boot_ns) const = 0;
   // How much real time passes while Now() advances by `d`.
   virtual std::chrono::nanoseconds RealSpan(Duration d) const = 0;
@@ -25,9 +25,9 @@ class Clock {
   virtual Duration WallStep() { return {}; }
 };
 
-// Wall-clock time at construction, plus `scale` times the span by which CLOCK_BOOTTIME has advanced
-// since then. All clocks of a simulated server (scale > 1) share the same origin, which is one
-// simultaneous reading of both clocks.
+// Wall-clock time at construction, plus `scale` times the time elapsed on CLOCK_BOOTTIME since
+// then. All clocks of a simulated server (scale > 1) share one origin: a wall-clock and a
+// CLOCK_BOOTTIME reading taken at the same moment.
 class SystemClock : public Clock {
  public:
   explicit SystemClock(double scale = 1.0);

@@ -91,14 +91,14 @@ Result<std::string> WithoutLinks(const std::string& path, int most = 40) {
     const std::filesystem::path to = std::filesystem::read_symlink(part, error);
     if (error || most == 0) return FailErrno(error ? error.value() : ELOOP, path);
     const std::string rest = end == std::string::npos ? "" : path.substr(end);
-    // If the link is absolute, operator/ drops the folder.
+    // If the link's target is absolute, operator/ drops the folder.
     return WithoutLinks((std::filesystem::path(part).parent_path() / to).string() + rest, most - 1);
   }
   return path;
 }
 
-// The name may already be taken, either by another user's link or by a file from an earlier process
-// with the same pid.
+// If the name is taken, by another user's link or by a file from an earlier process with the same
+// pid, removes that file and uses a different name.
 UniqueFd OpenDraft(std::string& name, unsigned mode) {
   constexpr int kFlags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
   UniqueFd fd(::open(name.c_str(), kFlags, mode));

@@ -22,8 +22,8 @@ Result<Unit> WriteAll(int fd, std::string_view data);
 // device or a pipe is written directly. Returns a system error, or kDenied if the path is a link
 // that another user created in a sticky, world-writable folder.
 Result<Unit> WriteFileAtomic(const std::string& path, std::string_view data, unsigned mode = 0644);
-// Replaces the content of an existing file in the same way. The file keeps its mode, owner and
-// group. A symbolic link remains a link.
+// Like WriteFileAtomic(), but for an existing file. The file keeps its mode, owner and group. A
+// symbolic link remains a link.
 Result<Unit> RewriteFileAtomic(const std::string& path, std::string_view data);
 // Like mkdir -p. Existing folders are left as they are.
 Result<Unit> MakeDirs(const std::string& path, unsigned mode = 0755);

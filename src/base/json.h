@@ -40,7 +40,7 @@ class JsonReader {
   bool Get(const char* key, double& target, double low, double high);
   bool Get(const char* key, std::vector<std::string>& target, std::size_t max_items = 100'000,
            std::size_t max_bytes = 131'072);
-  // Like the function above, with the limits of T.
+  // Like Get() for a T, with the same limits.
   template <class T, class... Limits>
   bool Get(const char* key, std::optional<T>& target, Limits... limits) {
     T value{};

@@ -15,7 +15,7 @@
 namespace carma::base {
 namespace {
 
-// spdlog's levels from kInfo on, in the same order.
+// LogLevel has the same order as spdlog's levels, beginning with info.
 constexpr int kFirstLevel = spdlog::level::info;
 
 // Writes the priority, which the journal expects at the beginning of the line.

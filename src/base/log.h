@@ -36,7 +36,7 @@ inline void LogError(std::string_view e, const std::vector<Field>& f = {}) {
   Log(LogLevel::kError, e, f);
 }
 void SetLogLevel(LogLevel level);
-// Returns false if the text is not one of the levels "info", "warn" and "error".
+// Returns false if the name is not "info", "warn" or "error".
 bool SetLogLevel(std::string_view name);
 
 }  // namespace carma::base

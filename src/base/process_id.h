@@ -35,8 +35,8 @@ std::optional<ProcessStat> ReadProcessStat(pid_t pid);
 // hierarchy.
 std::string CgroupOf(pid_t pid);
 ProcessId SelfProcess();
-// Whether that process is still running. False for a zombie, and if a different process now has the
-// same pid.
+// Whether that process is still running. False if it is a zombie, or if a different process now has
+// the same pid.
 bool Alive(const ProcessId& id);
 // Returns the option in /proc/mounts that hides other users' processes. Empty if there is none.
 std::string HiddenProcesses(std::string_view mounts);

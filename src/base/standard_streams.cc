@@ -14,7 +14,7 @@ namespace carma::base {
 
 void OpenStandardStreams() {
   for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd) {
-    // The file gets this descriptor number, because it is the lowest free one. It stays open across
+    // /dev/null gets the number `fd`, because that is the lowest free one. It stays open across
     // exec, because child processes need it too.
     if (::fcntl(fd, F_GETFD) < 0) ::open("/dev/null", O_RDWR);
   }

@@ -21,7 +21,7 @@ std::string TextOf(const char* text) {
   return text != nullptr ? text : "";
 }
 
-// POSIX allows any of these errors when there is no such user.
+// Whether the error means that there is no such entry. POSIX allows any of these errors.
 bool IsNone(int error) {
   return error == 0 || error == ENOENT || error == ESRCH || error == EBADF || error == EPERM;
 }

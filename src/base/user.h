@@ -22,7 +22,7 @@ struct UserEntry {
 // Returns nothing if there is no user with this UID, and kUnavailable if the database does not
 // respond.
 Result<std::optional<UserEntry>> FindUser(std::uint32_t uid);
-// Returns the GID, kNotFound if there is no such group, or kUnavailable as FindUser() does.
+// Returns the GID, kNotFound if there is no such group, or kUnavailable (see FindUser()).
 Result<std::uint32_t> FindGroup(const std::string& name);
 // Whether the database definitely has no such user. False if the database cannot be read.
 bool LacksUser(const std::string& name);

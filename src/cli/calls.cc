@@ -32,7 +32,7 @@ std::string TaskPath(std::uint64_t id, const std::string& rest = "") {
   return "/v1/tasks/" + std::to_string(id) + rest;
 }
 
-// An unreadable response is the daemon's fault, not the user's.
+// Turns the error into kIo, because an unreadable response is the daemon's fault, not the user's.
 base::Error Unexpected(const base::Error& error) {
   return {ErrorCode::kIo, "response from carmad: " + error.message};
 }

@@ -135,8 +135,8 @@ struct CheckedTask {
   std::string reason_text;
   friend bool operator==(const CheckedTask&, const CheckedTask&) = default;
 };
-// A dry run of the same submission. indices: the array indices, or empty if this is not an array.
-// Returns kConflict if a task can never run here.
+// A dry run of SubmitTasks() or SubmitArray(). indices: the array indices, or empty if this is not
+// an array. Returns kConflict if a task can never run here.
 Called<std::vector<CheckedTask>> CheckTasks(api::Client& client,
                                             const std::vector<std::string>& specs,
                                             const std::vector<std::int64_t>& indices,

@@ -9,7 +9,7 @@
 namespace carma::cli {
 
 struct Choices {
-  std::vector<std::string> words;  // empty for any other value, such as a file or a number
+  std::vector<std::string> words;  // empty for values of another kind, such as files
   bool list = false;               // the value is a comma-separated list
 };
 

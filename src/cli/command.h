@@ -56,8 +56,8 @@ struct Context {
 
 // Returns the first of these sockets that applies: $CARMA_SOCKET; the pilot socket of this
 // process's job (client_socket.h); the socket in the configuration that a daemon of this user would
-// read; the socket of the user's own daemon (config::OwnSocketPath) if it exists, or if the next
-// socket does not and the user is not root; /run/carma/carmad.sock.
+// read; the socket of the user's own daemon (config::OwnSocketPath) if it exists, or if
+// /run/carma/carmad.sock does not exist and the user is not root; /run/carma/carmad.sock.
 std::string DefaultSocketPath();
 
 // A verb and its setup: app.AddVerb(name, help) and an OnRun(...) that does the work. The work
@@ -66,7 +66,7 @@ std::string DefaultSocketPath();
 struct Verb {
   std::string_view name;
   void (*add)(Syntax app, Context& context);  // null if carma-lab runs the verb (lab.h)
-  std::string_view help = {};                 // if `add` is null
+  std::string_view help = {};                 // used if `add` is null
   std::string_view parent = {};               // parent verb: "estimate"
 };
 

@@ -9,7 +9,7 @@
 namespace carma::cli {
 namespace {
 
-// The largest N in "@~N": tasks up to this N fit on one page of the daemon's list.
+// The largest N in "@~N". It limits how many tasks are listed to find the N-th.
 constexpr std::int64_t kMaxBack = 9'999;
 
 std::optional<std::uint64_t> ParseId(std::string_view text) {

@@ -120,7 +120,7 @@ Option Syntax::AddOption(const std::string& names, const std::string& value, T& 
   CLI::Option* option = app_->add_option(names, target, help);
   constexpr bool kNumber = std::is_same_v<T, double> || std::is_same_v<T, std::optional<double>> ||
                            std::is_same_v<T, std::vector<double>>;
-  // "nan" would pass every range check.
+  // Rejects "nan", which would pass every range check.
   if constexpr (kNumber) option->check(CLI::Validator(CheckFinite, ""));
   return Typed(option, value);
 }

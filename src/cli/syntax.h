@@ -54,7 +54,7 @@ struct OptionFacts {
 };
 
 // A verb, or the program with its verbs. This is a handle, valid as long as the program's CLI::App.
-// The targets of its options must live just as long.
+// The variables that its options set must live just as long.
 class Syntax {
  public:
   explicit Syntax(CLI::App* app) : app_(app) {}
@@ -66,8 +66,8 @@ class Syntax {
   Syntax NeedsVerb() const;                        // one subverb is required
   Syntax TakesVerb() const;                        // at most one subverb
   // names: "-n,--limit", or "tasks" for an argument. value: placeholder in the help; if it is
-  // empty, T determines the placeholder. T is a string or number, or an optional or vector of these
-  // (syntax.cc).
+  // empty, the placeholder follows from T. T is a string or number, or an optional or vector of
+  // these (syntax.cc).
   template <class T>
   Option AddOption(const std::string& names, const std::string& value, T& target,
                    const std::string& help) const;

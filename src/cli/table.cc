@@ -27,7 +27,7 @@ std::vector<std::size_t> Table::Widths(const Screen& screen, bool titles) const 
     total += width + (c > 0 ? kGap : 0);
   }
   if (screen.width <= 0) return widths;
-  // Repeatedly takes one character from the widest column that may be cut.
+  // While the columns do not fit, takes one character from the widest column that may be cut.
   const auto limit = static_cast<std::size_t>(screen.width);
   while (total > limit) {
     std::size_t widest = columns_.size();

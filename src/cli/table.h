@@ -40,8 +40,8 @@ class Table {
   std::vector<std::vector<Cell>> rows_;
 };
 
-// Makes lines of the form "  Label        text". Entries with an empty text are omitted. An entry
-// with an empty label continues the one above it.
+// Makes lines of the form "  Label        text". Entries without text are omitted. An entry without
+// a label continues the one above it.
 class Facts {
  public:
   void Add(std::string_view label, const std::string& text);
@@ -51,7 +51,7 @@ class Facts {
   std::string text_;
 };
 
-// The column at which the texts of Facts begin.
+// The column at which the text of a line of Facts begins.
 inline constexpr std::size_t kFactsIndent = 16;
 
 }  // namespace carma::cli

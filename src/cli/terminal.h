@@ -1,4 +1,4 @@
-// The capabilities of the terminal, and texts that fit them.
+// Finds out what the terminal can show, and makes text fit it.
 #pragma once
 
 #include <cstdio>

@@ -87,7 +87,7 @@ Kind<double> Fraction(const char* type, bool (*meant)(double)) {
 Kind<std::int64_t> Size() {
   return {"memory size like \"2G\" or \"512M\" (a bare whole number is MiB)", kText | kNumber,
           [](std::string_view text) -> std::optional<std::int64_t> {
-            // 0.5 was probably meant as a fraction or as GiB, not MiB.
+            // Rejects 0.5, which was probably meant as a fraction or as GiB, not MiB.
             if (base::ParseDouble(base::Trim(text)) && !base::ParseInt(base::Trim(text)))
               return std::nullopt;
             const Result<std::int64_t> mib = base::ParseMemoryMib(text);
@@ -114,7 +114,7 @@ Kind<std::string> Word(const std::vector<std::string>& words) {
 
 Kind<std::string> LogLevelName() {
   Kind<std::string> kind = Word({"info", "warn", "error"});
-  // Files may still contain "debug", which never logged more than "info".
+  // Accepts "debug" in old configuration files as "info", because it never logged more than that.
   kind.read = [read = kind.read](std::string_view text) {
     return read(base::ToLower(base::Trim(text)) == "debug" ? "info" : text);
   };

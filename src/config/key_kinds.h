@@ -36,7 +36,7 @@ struct Kind {
   std::function<std::string(std::string_view)> trouble = {};  // see Key
 };
 
-// Quotes a text as in the configuration file.
+// Quotes text as in the configuration file.
 std::string Quoted(std::string_view text);
 
 Kind<bool> Flag();
@@ -118,7 +118,7 @@ Kind<std::optional<T>> OrAuto(const Kind<T>& kind) {
   return OrNone(kind, kText, {"auto"}, "\"auto\"");
 }
 
-// Accepts a text that `parse` can read. `write` converts the value back to text.
+// Accepts text that `parse` can read. `write` converts the value back to text.
 template <class T, class Write>
 Kind<T> Parsed(const char* type, Result<T> (*parse)(std::string_view), Write write) {
   return {type, kText,

@@ -18,8 +18,7 @@ using base::Duration;
 
 namespace {
 
-// The key of a member that `change` and `look` return. Instantiated once per type, not once per
-// key.
+// A key for the member that `change` and `look` return. Instantiated once per type, not per key.
 template <class T, class Member>
 Key OfMember(const char* name, const char* meaning, const Kind<T>& kind, Takes takes,
              Member& (*change)(Settings&), const Member& (*look)(const Settings&)) {
@@ -368,7 +367,7 @@ std::vector<Key> MakeKeys() {
          Count(1, 48), AT(streams_tasks)),
       Of("collocation.mps_control", "NVIDIA's MPS control program.",
          NameOrPath("program name or absolute path"), AT(mps_control), kRestart),
-      // The pipes are Unix sockets too, so their paths must be short.
+      // MPS pipes are Unix sockets, so their paths must be short.
       Of("collocation.mps_dir", "Folder for MPS pipes and logs.",
          Path("absolute path of at most 60 bytes", 60), AT(mps_dir), kRestart),
       Of("collocation.mps_servers",

@@ -30,15 +30,15 @@ struct Key {
   std::string meaning;  // one line
   unsigned forms = 0;   // of Form, or-ed
   // Sets the value. If the text does not match `type`, returns false and leaves the settings
-  // unchanged. A list is a single text whose items are separated by commas.
+  // unchanged. A list is one string with commas between its items.
   std::function<bool(Settings&, std::string_view)> set;
   // Returns the value as it would appear in the configuration file: "magm" (with its quotes), 0.8,
   // false, ["ada"].
   std::function<std::string(const Settings&)> get;
   std::function<void(Settings& to, const Settings& from)> copy;
   Takes takes = Takes::kLive;
-  // Describes what is wrong with a text that `set` rejects, and where. Absent if `type` is enough
-  // of an explanation.
+  // Describes what is wrong with text that `set` rejects, and where. Absent if `type` explains
+  // enough.
   std::function<std::string(std::string_view)> trouble = {};
 
   std::string Variable() const { return VariableOf(name); }

@@ -81,8 +81,8 @@ namespace {
 constexpr std::string_view kTurnsMapper = "magm";
 constexpr int kTurnsBackfill = 10;
 
-// docs/evidence/policies.md shows that by-work pays off under MPS. Under streams and MIG, it gains
-// nothing on a server that has not learned from earlier runs.
+// Uses by-work only under MPS, where it pays off (docs/evidence/policies.md). Under streams and
+// MIG, it gains nothing on a server that has not learned from earlier runs.
 std::string_view MapperWhere(core::SharingMethod method, const Settings& settings) {
   if (method == core::SharingMethod::kAlone) return core::kNeverSharing;
   const bool pays = method == core::SharingMethod::kMps && !settings.divided && !settings.published;
@@ -106,7 +106,7 @@ void UseMapper(Settings& settings, core::SharingMethod method) {
     settings.policy.backfill = kTurnsBackfill;
 }
 
-// One load of the configuration. Holds the settings collected so far and the origin of each value.
+// Loads the configuration once. Holds the settings read so far and the origin of each value.
 class Loading {
  public:
   explicit Loading(const Sources& sources) {
@@ -257,7 +257,7 @@ class Loading {
     return Unit{};
   }
 
-  // An ordinary user's default folder is checked here, because it comes from the environment.
+  // Checks mps_dir here too, because an ordinary user's default folder comes from the environment.
   Result<Unit> CheckMps() {
     const Settings& settings = loaded_.settings;
     if (settings.sm_partitions && settings.mps_servers != task::MpsScope::kGpu) {

@@ -60,7 +60,7 @@ struct Settings {
   std::optional<double> streams_sm_cap = 0.40;  // replaces policy.sm_cap under streams
   int streams_tasks = 3;                        // replaces policy.max_tasks_per_gpu under streams
   std::string without_mps;                      // why "auto" chose streams; not a key
-  bool kernel_limits = false;  // GPU memory limits; detected by the daemon, not a key
+  bool kernel_limits = false;  // the kernel limits GPU memory; set by the daemon, not a key
   std::string without_limits;  // why there are no kernel limits; not a key
   task::MpsScope mps_servers = task::MpsScope::kUser;
   bool sm_partitions = false;  // --sm-share reserves SMs; only with a server per GPU
@@ -77,7 +77,7 @@ struct Settings {
   base::Duration window{60'000};
   base::Duration ewma{15'000};  // time constant of the weighted mean of SM activity
   base::Duration history{base::Duration{900'000}};  // how long individual readings are kept
-  std::int64_t unattributed_mib = 2048;             // alert above this unattributed memory
+  std::int64_t unattributed_mib = 2048;             // alert if more than this is unattributed
   base::Duration probe_timeout{10'000};             // real time; a slower probe counts as hung
   std::string nvml_library = "libnvidia-ml.so.1";
   std::string kernel_log = "/dev/kmsg";  // empty: not read
@@ -134,7 +134,7 @@ struct Settings {
 struct Origin {
   std::string value;  // the value in force, in file notation
   // "default", "/etc/carma/carma.toml:12", "CARMA_POLICY_MAPPER" or "--socket". If policy.published
-  // or collocation.method determines the value: "policy.published (/etc/carma/carma.toml:3)".
+  // or collocation.method sets it: "policy.published (/etc/carma/carma.toml:3)".
   std::string where;
 };
 
@@ -147,8 +147,8 @@ struct Sources {
   // Files in order; later files win. A missing file is an error (kNotFound) unless it is optional.
   std::vector<std::pair<std::string, bool>> files;  // path, optional
   // CARMA_SECTION_KEY=value, and HOME, XDG_RUNTIME_DIR, XDG_STATE_HOME for the default paths. Other
-  // CARMA_* names are ignored unless they resemble a key, because some of these variables are set
-  // in every task.
+  // CARMA_* names are ignored unless they resemble a key, because every task has some of them in
+  // its environment.
   std::map<std::string, std::string> environment;
   std::vector<std::pair<std::string, std::string>> overrides;  // dotted name, value; from flags
   bool root = false;                                           // selects the default paths
@@ -182,8 +182,8 @@ struct Reread {
 // that cannot change now contradicts a new one.
 Result<Reread> LoadAgain(const Sources& sources, const Loaded& running);
 
-// Loads a text from memory on top of the defaults. `name`: the path to show in messages. Returns
-// the errors of Load().
+// Loads text from memory on top of the defaults. `name`: the path to show in messages. Returns the
+// errors of Load().
 Result<Loaded> LoadText(const std::string& name, std::string_view text, bool root);
 
 // A key as shown in the documentation and by `carma config show`.

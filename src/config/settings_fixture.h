@@ -1,4 +1,4 @@
-// Loads settings from a text for tests, or returns the error if the text is invalid.
+// Helpers for tests that load settings from text, or return the error if the text is invalid.
 #pragma once
 
 #include <gtest/gtest.h>

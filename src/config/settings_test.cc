@@ -67,7 +67,7 @@ TEST(Settings, AFloorMayBeAShareOfTheGpu) {
   EXPECT_EQ(core::FloorMib(FromText("policy.floor = 512").settings.policy, 40'000), 512);
 }
 
-// For each key, a valid text that differs from its default, and a text that must be rejected.
+// For each key, a valid value that differs from its default, and a value that must be rejected.
 struct KeyCase {
   const char* name;
   const char* good;  // as `get` writes it

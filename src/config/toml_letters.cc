@@ -83,7 +83,7 @@ class Reader {
       Step();
     }
     const bool ended = at_ < text_.size() && text_[at_] == quote;
-    // Up to two quotes at the end of a multi-line text belong to the text.
+    // Up to two quotes before the closing quotes of a multi-line string belong to the string.
     for (int i = 0; i < (of_lines ? 5 : 1) && at_ < text_.size() && text_[at_] == quote; ++i)
       Step();
     place_ = !ended ? Place::kBeyond : place_ == Place::kList ? Place::kList : Place::kAfter;

@@ -1,4 +1,4 @@
-// Finds non-ASCII characters in a TOML text at places where toml++ 3.3 cannot handle them.
+// Finds non-ASCII characters in TOML text at places where toml++ 3.3 cannot handle them.
 #pragma once
 
 #include <optional>

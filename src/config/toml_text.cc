@@ -30,7 +30,7 @@ std::pair<std::string, unsigned> Scalar(const toml::node& node) {
   if (const auto* whole = node.as_integer()) return {std::to_string(whole->get()), kNumber};
   if (const auto* number = node.as_floating_point()) {
     const std::string written = fmt::format("{}", number->get());
-    // 1.0 is not a whole number and must not be read as 1 MiB.
+    // Keeps the ".0" of 1.0, which is not a whole number and must not be read as 1 MiB.
     return {written.find_first_not_of("-0123456789") == written.npos ? written + ".0" : written,
             kNumber};
   }
@@ -92,7 +92,7 @@ void Flatten(const toml::table& table, const std::vector<std::string>& above,
 }  // namespace
 
 Result<std::vector<Entry>> ParseToml(const std::string& path, std::string_view text) {
-  // The file may start with a byte-order mark.
+  // Skips a byte-order mark at the start of the file.
   const std::string_view body = text.starts_with("\xEF\xBB\xBF") ? text.substr(3) : text;
   if (const std::optional<unsigned> line = LineOfStrayLetter(body))
     return Invalid("{}:{}: non-ASCII character outside quotes and comments", path, *line);

@@ -1,4 +1,4 @@
-// Reads a TOML text as a flat list of dotted names, with their values and line numbers.
+// Reads TOML text as a flat list of dotted names, with their values and line numbers.
 #pragma once
 
 #include <string>

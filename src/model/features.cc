@@ -31,9 +31,9 @@ class Tally {
   std::vector<Count> counts_;
 };
 
-// Parameters of the compute layers up to the last block that is printed as one row. Tables and the
-// head after that block are not counted, because they have many parameters but keep little for the
-// backward pass.
+// Parameters of the compute layers up to the last block that is printed as one row. Embedding
+// tables, and the head after that block, are not counted, because they have many parameters but
+// keep little for the backward pass.
 std::int64_t BodyParams(const LayerList& list) {
   std::int64_t body = 0;
   std::int64_t up_to_here = 0;
@@ -63,7 +63,7 @@ Features Summarize(const LayerList& list) {
     features.activation += op == Op::kActivation;
     features.embedding += op == Op::kEmbedding;
     if (op == Op::kActivation) functions.Add(layer.type);
-    // The size of position tables and similar outputs does not depend on the batch.
+    // Skips position tables and similar outputs, whose size does not depend on the batch.
     if (layer.out.ScalesWithBatch())
       features.activations = std::min(features.activations + layer.out.Elements(), kMaxElements);
   }
@@ -94,7 +94,7 @@ Family Classify(const LayerList& list) {
   return features.conv > 0 ? Family::kCnn : Family::kMlp;
 }
 
-// If more than a quarter of the body were hidden, the bound would be too low.
+// The limit is a quarter of the body: if more than that were hidden, the bound would be too low.
 bool HidesMost(const LayerList& list) {
   const std::int64_t body = BodyParams(list);
   return list.format == SummaryFormat::kTorchInfo && list.collapsed &&

@@ -179,7 +179,7 @@ Result<std::vector<Row>> TakeRows(Lines& lines, const Grid& grid) {
       return lines.Fail("the table ends without its closing line and may have been truncated");
     const std::string_view line = lines.Take();
     if (grid.Ends(line)) break;
-    // A nested model is bordered by overlines.
+    // Skips rules, and the overlines that border a nested model.
     if (IsRule(line) || line.find("¯¯") != std::string_view::npos) continue;
     auto cells = grid.Split(line);
     std::string_view params = cells[static_cast<std::size_t>(Column::kParams)];
@@ -431,7 +431,7 @@ Result<LayerList> ReadKeras(Lines& lines) {
   Table table = CARMA_TRY(ReadRows(lines, rows));
   Totals totals;
   CARMA_TRY(totals.Read(lines));
-  // Keras 3's total includes the optimizer's state.
+  // Recomputes the total, because that of Keras 3 includes the optimizer's state.
   if (totals.trainable && totals.frozen) totals.params = *totals.trainable + *totals.frozen;
 
   FindShapes(list, table, rows, grid.Has(Column::kConnected));

@@ -70,7 +70,7 @@ struct Layer {
   std::optional<std::int64_t> kernel;  // positions of a convolution's kernel: 9 for 3x3
   // Input width (for an embedding, the number of entries) and output width of a linear layer,
   // convolution, norm or embedding, taken from its constructor. Empty if unknown. Printed module
-  // trees state these widths but no shapes.
+  // trees show these widths but no shapes.
   std::optional<std::int64_t> in_features;
   std::optional<std::int64_t> out_features;
   friend bool operator==(const Layer&, const Layer&) = default;
@@ -81,11 +81,11 @@ enum class SummaryFormat { kTorchSummary, kTorchInfo, kTorchTree, kKeras, kCarma
 // A note for the author of a summary about values that were inferred, missing or contradictory.
 struct Note {
   enum class Kind {
-    kInferred,       // a value was derived; the text states the rule
+    kInferred,       // a value was derived; the text gives the rule
     kMissingShapes,  // rows without shapes, or no input shapes at all
     kCollapsed,      // blocks are printed as one row, so their contents are unknown
     kFooter,         // the totals at the end contradict the rows
-    kUnknownLayer,   // there is no rule for these types
+    kUnknownLayer,   // no rule covers these types
     kOther,
   };
   Kind kind = Kind::kOther;

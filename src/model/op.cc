@@ -87,7 +87,7 @@ bool Fits(const Rule& rule, std::string_view name) {
   return false;
 }
 
-// Types that cover nearly all rows in nearly all models. They are found without trying the rules.
+// The types of nearly all rows of nearly all models. They are looked up before any rule is tried.
 struct Common {
   std::string_view type;
   Op op;

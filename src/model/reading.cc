@@ -27,7 +27,8 @@ std::string Names(const std::vector<std::string>& names) {
   return text;
 }
 
-// Adds a name that is not in the list yet. The list holds one more name than a note shows.
+// Adds a name that is not in the list yet. Keeps one name more than a note shows, so that Names()
+// knows that there are others.
 void AddOnce(std::vector<std::string>& names, const std::string& name) {
   if (names.size() <= kNamesInANote && std::ranges::find(names, name) == names.end())
     names.push_back(name);
@@ -112,7 +113,7 @@ std::vector<std::int64_t> Commonest(std::vector<std::int64_t> values) {
 }
 
 std::int64_t BestDivisor(const std::vector<std::int64_t>& values) {
-  std::pair<std::ptrdiff_t, std::int64_t> best{0, 1};  // values divided, divisor
+  std::pair<std::ptrdiff_t, std::int64_t> best{0, 1};  // how many values it divides, divisor
   for (const std::int64_t candidate : Commonest(values)) {
     const auto divided =
         std::ranges::count_if(values, [&](std::int64_t v) { return v % candidate == 0; });
@@ -257,7 +258,7 @@ Result<Unit> Totals::Read(Lines& lines) {
     lines.Take();
     if (line.starts_with(kPassSize)) pass_mb = ParseMegabytes(line.substr(kPassSize.size()));
     if (count == std::end(counts)) continue;
-    // Keras appends the size in bytes: "34,826 (136.04 KB)".
+    // Drops the size in bytes that Keras appends: "34,826 (136.04 KB)".
     std::string_view number = base::Trim(line.substr(count->first.size()));
     number = number.substr(0, number.find(' '));
     this->*(count->second) = ParseCount(number);

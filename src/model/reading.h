@@ -15,7 +15,7 @@
 namespace carma::model {
 
 inline constexpr std::size_t kMaxNameBytes = 128;  // name of a type or attribute
-inline constexpr std::size_t kMaxPathBytes = 512;  // all attributes from the model to a row
+inline constexpr std::size_t kMaxPathBytes = 512;  // all attribute names on the way to a row
 inline constexpr int kMaxDepth = 64;               // nested modules
 
 inline constexpr std::size_t kMaxLines = 1'000'000;
@@ -59,7 +59,7 @@ bool IsName(std::string_view text);
 // limits in layers.h.
 bool ParseShape(std::string_view text, Shape& shape);
 
-// Joins "encoder" and "layer" to "encoder.layer". An empty parent stands for the model itself.
+// Joins "encoder" and "layer" into "encoder.layer". An empty parent stands for the model itself.
 std::string JoinPath(std::string_view parent, std::string_view name);
 
 // The shape of one sample: all dimensions except the first.
@@ -107,8 +107,8 @@ void FindBatch(LayerList& list);
 bool LooksCollapsed(const Layer& layer);
 
 void AddNote(LayerList& list, Note::Kind kind, std::string text);
-// Add the final notes on the rows. collapsed: blocks with hidden contents. They become kUnknown,
-// and the list is marked as collapsed.
+// Add the final notes on the rows. collapsed: blocks with hidden contents, which become kUnknown;
+// the list is then marked as collapsed.
 void NoteCollapsed(LayerList& list, const std::vector<std::size_t>& collapsed);
 void NoteUnknownTypes(LayerList& list, const std::vector<std::size_t>& except);
 void NoteMissingShapes(LayerList& list);
@@ -124,7 +124,7 @@ Result<LayerList> ReadKeras(Lines& lines);
 
 // Sets in_features, out_features, kernel, dropout and inplace of `layer` from the text between the
 // parentheses, depending on layer.type. Returns the module's own parameters: 0 for modules without
-// weights; empty if the type is unknown or the text does not determine the number.
+// weights; empty if the type is unknown or the number does not follow from the text.
 std::optional<std::int64_t> ReadConstructor(std::string_view arguments, Layer& layer);
 
 // The parameters of an nn.MultiheadAttention itself, without its output projection. The weights of

@@ -179,7 +179,7 @@ struct Table {
   std::size_t repeated = 0;  // rows that repeat a module
 
   bool Fits(int depth) const {
-    // Early versions omit the model's own row and start with its children.
+    // The first row may be a child, because early versions omit the model's own row.
     return depth <= kMaxDepth && depth <= (depths.empty() ? 1 : depths.back() + 1);
   }
 };

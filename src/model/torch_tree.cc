@@ -283,7 +283,7 @@ class TreeReader {
     AddNote(
         list_, Note::Kind::kMissingShapes,
         "a printed module tree has no shapes, so it does not show what grows with the batch size");
-    // Adds a note on unknown types. Their missing shapes are not reported again.
+    // Adds only the note on unknown types, because the note above covers missing shapes.
     NoteUnknownTypes(list_, {});
   }
 

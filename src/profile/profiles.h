@@ -28,7 +28,7 @@ inline constexpr std::string_view kNameRule =
 struct WorkloadProfile {
   std::string workload;
   std::string gpu_type;  // as the driver names it; for a MIG instance, including its profile
-  // The signature by which the daemon recognises a submission of the same training job
+  // The daemon recognises a submission of the same training job by this signature
   // (estimate/signature.h). Empty if unknown.
   std::string signature;
   // The following values were measured while the workload was alone on a GPU of this type.
@@ -42,7 +42,7 @@ struct WorkloadProfile {
   // scale.
   std::optional<double> sensitivity;  // s
   std::optional<double> pressure;     // p
-  // The evidence.
+  // How reliable these values are.
   int runs = 0;                     // solo runs
   double time_spread = 0;           // standard deviation over mean of time_s; 0 for one run
   int meetings = 0;                 // runs with neighbours under MPS that s and p are fitted to

@@ -33,14 +33,14 @@ TEST(Bounds, MatchHandComputation) {
   EXPECT_DOUBLE_EQ(BoundNamed(bounds, "longest task"), 614);
   // The tasks that arrive at 300 s do no work before 314 s.
   EXPECT_DOUBLE_EQ(BoundNamed(bounds, "exclusive area"), 314 + (600 + 300) / 2.0);
-  // Both tasks run side by side at full speed, so the longest task determines the bound.
+  // Both tasks run side by side at full speed, so the bound is that of the longest task.
   EXPECT_DOUBLE_EQ(BoundNamed(bounds, "SM activity area"), 614);
   EXPECT_DOUBLE_EQ(BoundNamed(bounds, "memory area"), 614);
 }
 
 TEST(Bounds, AreaBoundAddsTheRemainingWork) {
-  // On one GPU, the first task has done at most 80 of its 160 s when the other two tasks have
-  // loaded. From then on, the three tasks together need more than the GPU can deliver.
+  // On one GPU, the first task has done at most 80 of its 160 GPU-seconds when the other two have
+  // loaded. From then on, the three together need more than the GPU can deliver.
   const std::vector<BoundTask> tasks{Released(0, 200, 1, 0.8), Released(100, 400, 1, 0.8),
                                      Released(100, 400, 1, 0.8)};
   const std::vector<Bound> bounds = MakespanBounds(tasks, {.gpus = 1, .usable_mib = 0});

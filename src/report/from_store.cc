@@ -94,7 +94,7 @@ void StoreRun::Step(Life& life, const store::StoredEvent& event, TaskState state
   std::vector<Attempt>& attempts = run_.tasks[life.task].attempts;
   switch (state) {
     case TaskState::kRunning:
-      // After a restart, the daemon may have stored a second start event for the same process.
+      // Ignores a second start event for the same process, stored after a daemon restart.
       if (!std::exchange(life.running, true)) {
         attempts.push_back({.started = event.when, .ended = now_});
         if (!event.gpu_uuid.empty()) attempts.back().gpus = {GpuOf(event.gpu_uuid)};
@@ -124,7 +124,7 @@ void StoreRun::Settle(const Life& life) {
     last.ended = std::max(last.started, task.ended.value_or(now_));
     last.end = task.ended ? EndOf(task.state) : AttemptEnd::kUnfinished;
   }
-  // The row may already name the GPUs of the next launch or of a failed launch.
+  // The row's GPUs must match the events, because they may be those of the next or a failed launch.
   const bool same = last.gpus.empty() || std::ranges::count(life.last_gpus, last.gpus.front()) > 0;
   if (same) last.gpus = life.last_gpus;
 }

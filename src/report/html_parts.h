@@ -30,7 +30,7 @@ void Put(std::string& out, fmt::format_string<Args...> format, Args&&... args) {
 std::string NameOf(const std::string& label);
 // An empty caption is omitted.
 void PutFigure(std::string& out, std::string_view caption, const std::string& drawing);
-// A 22 x 11 symbol for a figure's key.
+// A 22 x 11 symbol for a figure's legend.
 std::string Swatch(std::string_view shape);
 
 // The cases with at least one record, in order, each with its records.

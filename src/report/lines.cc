@@ -44,7 +44,7 @@ Value Count(std::int64_t count) {
   return static_cast<double>(count);
 }
 
-// In a run without executed tasks, 0 is not a measurement.
+// Empty for a 0 in a run without executed tasks, because it is not a measurement.
 Value Measured(const Metrics& m, double seconds) {
   return m.executed == 0 && seconds == 0 ? std::nullopt : Value(seconds);
 }
@@ -232,7 +232,7 @@ std::vector<std::string> BoundNames(std::span<const Case> cases) {
   return names;
 }
 
-// Each replay has its own bounds, because durations vary randomly.
+// The mean over the replays. Each has its own bounds, because durations vary randomly.
 std::optional<double> BoundOf(const Case& of, const std::string& name) {
   double sum_s = 0;
   for (const Metrics* each : of.replays) {

@@ -106,11 +106,11 @@ struct Metrics {
   core::Time first_submitted{};
   core::Time last_ended{};
   double trace_total_s = 0;  // from the first submission until the last task has ended
-  Spread waiting;            // s in the queue before and between executions
-  Spread execution;          // s in execution over all attempts
-  Spread jct;                // s from submission to completion: waiting + execution
+  Spread waiting;            // seconds in the queue before and between executions
+  Spread execution;          // seconds in execution over all attempts
+  Spread jct;                // seconds from submission to completion: waiting + execution
   // Execution time of the successful attempt divided by the task's solo run time. Absent if the
-  // latter is unknown for all tasks.
+  // solo run time is unknown for all tasks.
   std::optional<Spread> slowdown;
   // Time lost to checkpoints and to making room (RunTask::lost_s) as a share of the total execution
   // time. Absent if zero or unknown.

@@ -57,7 +57,7 @@ struct Example {
       Step(2, 40, TaskState::kQueued),     Step(3, 90, TaskState::kCancelled),
       Step(2, 99, TaskState::kLaunching),  Step(2, 100, TaskState::kRunning),
       Step(1, 110, TaskState::kSucceeded), Step(2, 220, TaskState::kSucceeded)};
-  // GPU-A is half busy for the first 100 s, then idle until 20 s after the end. GPU-B: 0-220.
+  // GPU-A is half busy for 100 s, then idle until 20 s after the run. GPU-B has data for 0-220 s.
   std::vector<store::GpuUsage> usage{
       {MetricsTime(0), MetricsTime(100), "GPU-A", 0.5, 10'000, 20'000, 1},
       {MetricsTime(100), MetricsTime(240), "GPU-A", 0.0, 0, 7'000, 0},

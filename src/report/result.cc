@@ -109,7 +109,7 @@ std::string Single(const Case& of) {
     text += fmt::format("; the GPUs' SMs were {:.0f} % busy", active->mean * 100);
   const double failed = FailedMean(of);
   if (failed == 0) return text + "; all succeeded.";
-  // Some of the failed tasks may never have started.
+  // Counts all tasks, because some of the failed tasks may never have started.
   const double all = Over(of, LineOf("tasks"))->mean;
   return text + fmt::format("; {}{} did not succeed.", TasksText(failed),
                             all == executed ? "" : " of all " + TasksText(all));

@@ -49,7 +49,7 @@ TEST(Change, WithinItsConfidenceIntervalIsNoise) {
 TEST(Change, FewRunsNeedAClearerDifference) {
   const struct {
     std::size_t runs;
-    double errors;  // standard errors to exceed (Student's t for 95 %)
+    double errors;  // needed difference in standard errors (Student's t for 95 %)
   } cases[] = {{2, 12.706}, {4, 3.182}, {6, 2.571}, {10, 2.262}, {30, 2.045}, {1000, 1.962}};
   for (const auto& each : cases) {
     const std::vector<double> before(each.runs, 100);
@@ -70,11 +70,11 @@ TEST(Change, UsesWelchForDifferentNumbersOfRuns) {
   const auto of = [](double mean, std::size_t runs) {
     return Estimated{.mean = mean, .sd = 1, .runs = runs};
   };
-  // With a standard error of 1, two runs each and 2 degrees of freedom, the difference must be
-  // above 4.30.
+  // With a standard error of 1, two runs each and 2 degrees of freedom, a difference is significant
+  // only above the limit of 4.30.
   EXPECT_TRUE(WithinNoise(of(100, 2), of(104.2, 2)));
   EXPECT_FALSE(WithinNoise(of(100, 2), of(104.4, 2)));
-  // With a standard error of 0.2, 50 runs each and 98 degrees of freedom, it must be above 0.397.
+  // With a standard error of 0.2, 50 runs each and 98 degrees of freedom, the limit is 0.397.
   EXPECT_TRUE(WithinNoise(of(100, 50), of(100.39, 50)));
   EXPECT_FALSE(WithinNoise(of(100, 50), of(100.40, 50)));
   EXPECT_FALSE(WithinNoise({.mean = 1, .runs = 2}, {.mean = 2, .runs = 2})) << "no noise at all";

@@ -22,7 +22,7 @@ namespace carma::report {
 inline constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 inline constexpr std::int64_t kMaxMs = 1'000'000'000'000'000;  // 31 000 years
 
-// Rules for JSON fields: texts, counts and other amounts.
+// Rules for JSON fields: names, counts and other amounts.
 inline constexpr base::FieldRule kNameRule{.max_bytes = 4096};
 inline constexpr base::FieldRule kCountRule{.low = 0};
 inline constexpr base::FieldRule kAmountRule{.least = 0, .most = 1e18};
@@ -50,7 +50,7 @@ struct Forecast {
   std::string what;                // a quantity with its unit: "memory_mib"
   std::string by;                  // the method: "structural", "history", "given" …
   double predicted = 0;            // the most likely value
-  std::optional<double> promised;  // the upper bound used
+  std::optional<double> promised;  // the upper bound that was promised
   double seen = 0;
   static void VisitFields(auto& field, auto& self) {
     field("what", self.what, "", {.max_bytes = 100});
@@ -75,8 +75,8 @@ struct RunTask {
   // How long the last attempt's work would take when running alone on its GPUs, from launch to end.
   // Empty if unknown.
   std::optional<double> solo_s;
-  // How long all of the task's work would take when running alone, if earlier attempts saved part
-  // of it. Empty if equal to solo_s.
+  // How long all of the task's work would take when running alone. Empty if equal to solo_s,
+  // because no earlier attempt saved part of the work.
   std::optional<double> whole_solo_s;
   // Time lost to checkpoints and to making room for others: saving, repeated work and restarts.
   // Empty if zero or unknown.
@@ -101,7 +101,7 @@ struct RunGpu {
   std::vector<GpuPoint> points;  // by time; may be thinned out without changing the means
 };
 
-// A lower bound on the makespan of any policy (report/bounds.h).
+// A lower bound on the makespan under any policy (report/bounds.h).
 struct Bound {
   std::string name;  // "longest task", "SM activity area" …
   double makespan_s = 0;

@@ -148,7 +148,7 @@ std::vector<XY> Thin(std::span<const XY> curve, std::size_t most) {
     const std::size_t first = i;
     std::size_t lowest = first, highest = first;
     while (i < curve.size() && (last_bucket || curve[i].x < end)) {
-      // A gap counts as the lowest value, so that a thinned-out curve keeps it.
+      // A gap counts as the lowest value, so that a thinned-out curve keeps the gap.
       const bool hole = std::isnan(curve[i].y);
       if (hole || curve[i].y < curve[lowest].y) lowest = i;
       if (!hole && !(curve[i].y <= curve[highest].y)) highest = i;

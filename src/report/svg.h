@@ -72,7 +72,7 @@ std::vector<Tick> NiceTicks(double high, int most);
 // unit.
 std::vector<Tick> TimeTicks(double high_s, int most);
 // Round times of day on an axis of `length_s`: "14:00", "14:00:30", and at midnight "23 Nov".
-// from_s: the beginning of the axis, in s since the epoch of the displayed clock. Tick::at is
+// from_s: the beginning of the axis, in seconds since the displayed clock's epoch. Tick::at is
 // relative to from_s.
 std::vector<Tick> ClockTicks(double from_s, double length_s, int most);
 // The next round value, so that a bar or curve does not touch the end of its axis. NiceEnd(0) is 1.

@@ -60,8 +60,7 @@ void Tally::Add(const TaskOutcome& task) {
   first_ = std::min(first_.value_or(task.submitted), task.submitted);
   last_ = std::max(last_.value_or(*task.ended), *task.ended);
   if (!task.executed) return;
-  // The clock may have been set back, so the time from submission to end is at least the execution
-  // time.
+  // Never less than the execution time, even if the clock was set back in the meantime.
   const Duration whole = std::max(*task.ended - task.submitted, *task.executed);
   const bool comparable = task.state == core::TaskState::kSucceeded && task.last_executed &&
                           task.solo_s && *task.solo_s > 0;

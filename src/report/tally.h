@@ -29,7 +29,7 @@ struct TaskOutcome {
   std::string_view group;  // empty if none
   std::string_view user;   // empty if unknown
   core::Time submitted{};
-  std::optional<core::Time> ended;  // empty if not final, so the task is only counted
+  std::optional<core::Time> ended;  // empty if not final; the task is then only counted
   // Execution time of all attempts, and of the last one. Empty if the task's process never ran.
   std::optional<core::Duration> executed;
   std::optional<core::Duration> last_executed;

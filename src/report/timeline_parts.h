@@ -15,7 +15,7 @@ namespace carma::report {
 
 inline constexpr double kLeft = 62, kRight = 44, kTop = 4, kAxis = 20;
 inline constexpr std::size_t kMostPoints = 2'000;
-inline constexpr std::size_t kStripGpus = 8;  // more GPUs share one strip
+inline constexpr std::size_t kStripGpus = 8;  // if there are more, they share one strip
 
 Scale TimeScale(const TimelineFrame& frame);
 // Seconds since the run began.

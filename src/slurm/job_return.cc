@@ -28,8 +28,8 @@ NextStep GiveUp(std::string why) {
   return {NextStep::What::kGiveUp, {}, {}, std::move(why)};
 }
 
-// The offset of CARMA's part of a comment, which comes after other people's text. If CARMA has no
-// part, returns the comment's size.
+// The offset of CARMA's part of a comment, which comes after other people's text. If there is no
+// such part, returns the comment's size.
 std::size_t OursIn(std::string_view comment) {
   return comment.starts_with(kOurs) ? 0 : std::min(comment.rfind(kBeside), comment.size());
 }
@@ -44,7 +44,7 @@ std::vector<std::string> Changes(const JobReturn& back, const Job& job) {
   std::string comment = job.admin_comment.substr(0, OursIn(job.admin_comment));
   if (!comment.empty()) comment += " | ";
   comment += back.comment;
-  // squeue truncates longer comments, so other people's text would be lost.
+  // A longer comment is not set, because squeue would truncate it and lose other people's text.
   if (comment.size() < kMostOfComment) words.push_back("AdminComment=" + comment);
   return words.size() > 2 ? words : std::vector<std::string>();
 }
@@ -164,8 +164,8 @@ NextStep Next(const JobReturn& back, const std::optional<Job>& job, bool long_in
 
 JobReturn After(JobReturn back, ReturnStep done) {
   back.refusals = 0;
-  // CARMA can read back the job's claim but not its comment, so kRaise is repeated until scontrol
-  // has confirmed it.
+  // CARMA does not check whether a change took effect, so kRaise is repeated until scontrol has
+  // confirmed it.
   if (done == ReturnStep::kRaise) back.step = ReturnStep::kRelease;
   return back;
 }

@@ -25,9 +25,9 @@ bool IsOfWaits(std::string_view admin_comment);
 inline constexpr std::string_view kNodePlace = "%n";
 std::string WithNodeName(std::string text, std::string_view node);
 
-// Sets the comment of a job once it has waited for a while, then updates it at most once a minute
-// if the text has changed. Replaces it with the total waiting time when the job is no longer
-// waiting.
+// Sets a job's comment once the job has waited for a while, then updates the comment at most once a
+// minute if the text has changed. When the job is no longer waiting, the comment becomes its total
+// waiting time.
 class WaitComments {
  public:
   using Moment = std::chrono::steady_clock::time_point;

@@ -23,7 +23,7 @@ constexpr std::size_t kMaxBatchTasks = 1'000'000;
 // api::kMaxBodyBytes).
 constexpr std::size_t kMaxChunkTasks = 100'000;
 constexpr std::size_t kMaxChunkBytes = 48 << 20;
-constexpr std::size_t kMaxChunkMemory = 192 << 20;  // each task together with the shared fields
+constexpr std::size_t kMaxChunkMemory = 192 << 20;  // counts the shared fields for each task
 
 struct Batch {
   std::string common;              // JSON object with the fields that the specs omit

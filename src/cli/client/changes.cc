@@ -22,7 +22,7 @@ using base::Json;
 
 struct EditableOption {
   std::string_view option;
-  std::array<std::string_view, 3> fields;  // fields of the description; the last may be empty
+  std::array<std::string_view, 3> fields;  // of the description; unused entries are empty
 };
 constexpr std::array kEditable{
     EditableOption{"job-name", {"name"}},
@@ -116,7 +116,7 @@ Result<std::string> ChangesOf(Context& context,
   auto caller = CARMA_TRY(CallerContext());
   const auto resolved = CARMA_TRY(WithTasksResolved(context, settings));
   task::Description description;
-  // A description requires a command and a folder, but changes need neither.
+  // A description requires a command and a folder. Changes have neither, so these are placeholders.
   description.SetCommand({"true"});
   CARMA_TRY(description.Set("chdir", "/"));
   for (const auto& [option, value] : resolved) {
@@ -129,7 +129,7 @@ Result<std::string> ChangesOf(Context& context,
   const auto specs = description.Finish(caller);
   if (!specs) return std::unexpected(NamedAsTyped(specs.error()));
   for (const std::string& warning : description.warnings()) {
-    // This warning may be wrong, because the task may already have a time limit.
+    // Skips the warning about a missing time limit, because the task may already have one.
     if (!warning.starts_with("--signal: without")) Warn(context, warning);
   }
   const Json spec = CARMA_TRY(base::ParseJson(task::ToJsonText(specs->front())));

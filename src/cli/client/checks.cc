@@ -27,8 +27,7 @@ std::string Below(const task::TaskSpec& spec, const std::string& path) {
   return path.starts_with('/') ? path : spec.workdir + "/" + path;
 }
 
-// Finds the program as the task will: in the task's own PATH, and relative to the task's own
-// folder.
+// Finds the program the way the task will: in the task's own PATH, or relative to its own folder.
 std::optional<std::string> FindProgram(const task::TaskSpec& spec, const std::string& program) {
   if (program.find('/') != std::string::npos) {
     const std::string path = Below(spec, program);
@@ -94,7 +93,7 @@ std::string SimilarProgram(const task::TaskSpec& spec, const std::string& progra
   return meant ? ", did you mean " + *meant + "?" : "";
 }
 
-// In "--gpu-mem 12 GB", the space makes the unit look like the program.
+// Whether the word is a unit. The space in "--gpu-mem 12 GB" makes it look like the program.
 bool IsUnit(const std::string& word) {
   constexpr std::array<std::string_view, 17> kUnits{
       "g",   "gb",     "gib",     "m", "mb",  "mib",  "h", "hour", "hours",
@@ -355,7 +354,7 @@ Result<Unit> CheckItCanStart(const task::TaskSpec& spec, bool lease) {
   const std::optional<std::string> found = FindProgram(spec, program);
   if (!found)
     return refuse(fmt::format("no program '{}'{}", program, OtherProgram(spec, program, lease)));
-  // A program may be executable without being readable.
+  // A program that is executable but not readable is not checked further.
   if (std::ifstream file(*found, std::ios::binary); file && !lease) {
     char start[256];
     file.read(start, sizeof start);

@@ -10,7 +10,7 @@
 namespace carma::cli {
 namespace {
 
-// Puts a help text on one line.
+// Puts help text on one line.
 std::string QuotedLine(std::string text) {
   std::replace(text.begin(), text.end(), '\n', ' ');
   return ShellQuote(text);
@@ -75,7 +75,7 @@ std::string BashNames(const std::vector<std::string>& names) {
   return names.empty() ? "" : " names=" + ShellQuote(base::Join(names, " "));
 }
 
-// The shell variables that control how bash completes the verb's arguments, except for `names`.
+// The shell variables, other than `names`, that control how bash completes the verb's arguments.
 std::string BashArguments(const VerbWords& verb) {
   if (verb.tasks == TaskNames::kAll) return " tasks=all";
   if (verb.tasks == TaskNames::kOpen) return " tasks=open";

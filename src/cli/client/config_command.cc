@@ -94,7 +94,7 @@ std::string ShowText(const config::Loaded& loaded, const std::vector<config::Key
   return text;
 }
 
-// These values look the same in TOML and JSON.
+// The configuration in JSON, in which these values look the same as in TOML.
 std::string ShowJson(const config::Loaded& loaded, const std::vector<config::KeyInfo>& keys) {
   std::string text;
   for (const config::KeyInfo& key : keys) {

@@ -13,10 +13,9 @@ namespace carma::cli {
 // A two-part dotted name, and the value as written in the file: {"daemon.http_port", "8080"}.
 using ConfigValue = std::pair<std::string, std::string>;
 
-// The value of an existing key is replaced in place, and a comment on the same line is kept. A
-// commented-out key (`#http_port = false`) is uncommented. Any other key is added below its
-// section's header. A missing section is added at the end. Returns kInvalid if the old value spans
-// several lines.
+// Replaces the value of an existing key in place and keeps a comment on the same line. Uncomments a
+// commented-out key (`#http_port = false`). Adds any other key below its section's header, and a
+// missing section at the end. Returns kInvalid if the old value spans several lines.
 Result<std::string> WithValues(std::string_view text, const std::vector<ConfigValue>& values);
 
 }  // namespace carma::cli

@@ -226,13 +226,13 @@ Result<std::uint64_t> MemberOf(Context& context, std::uint64_t array, std::int64
   return *id;
 }
 
-// Expands the first task of an array to the whole array, which is what dependencies and calls from
-// Slurm mean by it. own: `id` is the caller's last task, so any task of an array is expanded, not
-// only the first.
+// Expands the first task of an array to the whole array, because dependencies and calls from Slurm
+// name an array by its first task. own: `id` is the caller's last task, so any task of an array is
+// expanded, not only the first.
 TaskRange WholeArray(Context& context, std::uint64_t id, bool own) {
   const TaskRange alone{.first = id, .last = id};
   const auto task = GetTask(context.client(), id);
-  // If this call fails, a later one will report the problem.
+  // Ignores errors of this call, because a later call will report the problem.
   if (!task || !task->value.array_id || (!own && *task->value.array_id != id)) return alone;
   const std::uint64_t first = *task->value.array_id;
   const auto end =

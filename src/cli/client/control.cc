@@ -72,7 +72,7 @@ void ChangeEach(Context& context, const std::vector<std::uint64_t>& ids, const s
       continue;
     }
     told.Refused(task.error(), false);
-    // Without the daemon, every further call would fail in the same way.
+    // Stops if the daemon is away, because every further call would fail in the same way.
     if (task.error().code == ErrorCode::kUnavailable) break;
   }
   told.End();
@@ -140,8 +140,8 @@ Result<std::vector<std::uint64_t>> ChosenOf(Context& context, const ChangeFlags&
     }
   }
   // Finds the tasks by number, because listing thousands of waiting tasks takes the daemon as long
-  // as changing them. A single task is still listed, because changing an ended task would be
-  // refused.
+  // as changing them. For a single task, uses the list, which omits an ended task whose change
+  // would be refused.
   if (ended_too && flags.name.empty() && flags.states.empty()) {
     auto ids = CARMA_TRY(ByNumber(context, own));
     if (newest_first) std::ranges::reverse(ids);
@@ -180,13 +180,13 @@ void RunChange(Context& context, const std::string& verb, const ChangeFlags& fla
     return context.Fail({ErrorCode::kInvalid,
                          verb + ": expected tasks, or --all, --name, --state, --array or --user"});
   }
-  // The newest task comes first, so that cancelling a task does not make room for another task in
-  // the list. Released tasks keep their order.
+  // The newest task is changed first, so that cancelling one task does not let another task in the
+  // list start. Released tasks keep their order.
   const bool newest_first = verb != "release";
   auto ids = chosen ? ChosenOf(context, flags, newest_first, verb != "requeue")
                     : ResolveTasks(context, flags.tasks, "", Last::kArray);
   if (!ids) return context.Fail(ids.error());
-  // Some tasks of an array may already have ended.
+  // For a whole array, tasks that have already ended are ignored.
   const auto names_array = [](const std::string& word) {
     return word == "@" || word.ends_with("_*");
   };

@@ -165,7 +165,7 @@ std::string OptionalCell(const std::optional<double>& value) {
 
 std::string GpuName(const GpuView& gpu) {
   const std::string name = base::Printable(gpu.name, 60);
-  // With most drivers, the name already includes the profile.
+  // Does not repeat the profile, which most drivers include in the name.
   const bool told = name.find(gpu.mig_profile) != std::string::npos;
   return told ? name : name + " MIG " + base::Printable(gpu.mig_profile, 40);
 }

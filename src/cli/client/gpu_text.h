@@ -45,7 +45,7 @@ struct HistorySpan {
   std::int64_t WidthMs() const { return (to_ms - from_ms + points - 1) / points; }
 };
 
-// Number of characters per line other than the points.
+// Number of characters in a line besides the points.
 inline constexpr int kHistoryMargin = 20;
 
 // "From … to …, 1:00 per character".

@@ -52,7 +52,7 @@ Result<std::string> RenderHistory(Context& context, const GpusFlags& flags) {
   const auto gpus = CARMA_TRY(ListGpus(context.client()));
   const auto chosen = CARMA_TRY(Chosen(gpus.value, flags.gpus));
   const auto status =
-      GetStatus(context.client());  // for the daemon's clock, which is faster if simulated
+      GetStatus(context.client());  // for the daemon's clock, which may be simulated
   if (!status) return std::unexpected(status.error());
   const HistorySpan span{
       .from_ms = std::max<std::int64_t>(0, status->value.now_ms - flags.history->count()),

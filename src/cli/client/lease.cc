@@ -41,8 +41,8 @@ class Asker {
  public:
   explicit Asker(Context& context) : context_(context) {}
 
-  // Calls the daemon, and repeats the call while it restarts. Returns the daemon's error, or
-  // kUnavailable if it does not answer in time.
+  // Calls the daemon, and repeats the call while the daemon restarts. Returns the daemon's error,
+  // or kUnavailable if it does not answer in time.
   Result<Json> Call(const std::string& method, const std::string& target,
                     const std::string& body = "") {
     std::chrono::steady_clock::duration away_for{};
@@ -56,7 +56,7 @@ class Asker {
         return std::unexpected(answer.error());
       Tell(answer.error().message + "; waiting for it");
       std::this_thread::sleep_for(kAskAgain);
-      // Time during which this process was stopped does not count.
+      // Limited per call, so that time during which this process was stopped does not count.
       away_for += std::min<std::chrono::steady_clock::duration>(
           std::chrono::steady_clock::now() - asked, std::chrono::seconds(kLeasePollS));
     }

@@ -52,12 +52,12 @@ Result<TaskPage> Fetch(api::Client& client, const ListFlags& flags) {
                   .newest_first = false};
   if (flags.all && query.states.empty()) query.states = "all";
   const bool queue = query.states.empty();
-  // In a list with ended tasks, the newest tasks matter most.
+  // A list with ended tasks begins with the newest ones, which users need most often.
   query.newest_first = !queue;
   return queue ? FetchQueue(client, query) : ListTasks(client, query);
 }
 
-// Whether no filter is set, in which case the server's counts cover the same tasks.
+// Whether no filter is set, in which case the server's counts cover the same tasks as the list.
 bool IsWhole(const ListFlags& flags) {
   return flags.states.empty() && flags.user.empty() && flags.name.empty() &&
          flags.account.empty() && flags.qos.empty();
@@ -102,7 +102,7 @@ Result<std::string> RenderList(Context& context, const ListFlags& flags,
   if (!page) return std::unexpected(page.error());
   if (context.json) return TasksJson(*page) + "\n";
   const auto status =
-      GetStatus(context.client());  // for the daemon's clock, which is faster if simulated
+      GetStatus(context.client());  // for the daemon's clock, which may be simulated
   if (!status) return std::unexpected(status.error());
   ListStyle style{.columns = columns, .titles = !flags.no_titles, .now_ms = status->value.now_ms};
   std::vector<api::TaskView> tasks = page->tasks;

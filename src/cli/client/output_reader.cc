@@ -98,7 +98,7 @@ FileWatch::FileWatch(const std::string& path)
   Watch();
 }
 
-// May be called repeatedly. An existing watch is kept, and a new file gets its own.
+// May be called repeatedly. An existing watch is kept, and a new file gets its own watch.
 void FileWatch::Watch() {
   if (!inotify_) return;
   ::inotify_add_watch(inotify_.get(), path_.c_str(), IN_MODIFY | IN_MOVE_SELF | IN_DELETE_SELF);

@@ -43,7 +43,7 @@ void SetLabel(Report& report, const std::string& label) {
 Result<std::string> Target(Context& context, const ReportFlags& flags) {
   std::string query = CARMA_TRY(TimesQuery(context, flags.since, flags.until));
   if (flags.last > 0) query += fmt::format("&last={}", flags.last);
-  // The table needs only the totals.
+  // Requests the record of the run only if it is needed; the table needs only the totals.
   if (context.json || flags.tasks || !flags.html.empty()) query += "&run=1";
   if (!query.empty()) query.front() = '?';
   return "/v1/report" + query;
@@ -85,7 +85,7 @@ Result<Unit> WriteHtml(Context& context, const std::vector<Report>& reports,
   const std::string& label = reports.front().metrics.label;
   std::string title = of_daemon ? "CARMA report of " + base::HostName() : "CARMA report";
   if (reports.size() == 1 && !label.empty()) title += ": " + label;
-  // A simulated run has no wall clock.
+  // Only a run of this daemon is shown with the time of day.
   std::optional<report::Clock> clock;
   if (of_daemon && reports.front().run)
     clock = report::Clock{base::Calendar::OfServer().AheadOfUtc(reports.front().run->to)};

@@ -17,7 +17,7 @@
 namespace carma::cli {
 namespace {
 
-constexpr std::size_t kMostCascaded = 100'000;  // tasks to search for dependents
+constexpr std::size_t kMostCascaded = 100'000;  // limit on tasks searched for dependents
 
 void RunCheck(Context& context, const Described& described) {
   const bool sweeps = !described.specs.empty();
@@ -92,7 +92,7 @@ Result<Described> DescribeWords(Context& context, const SubmitFlags& flags) {
   if (!described) return std::unexpected(NamedAsTyped(described.error()));
   if (!flags.no_check) {
     Result<Unit> can = CheckParameters(described->first);
-    // A missing file may still be created by a task that this one depends on.
+    // Does not check a task with dependencies, because these may still create a missing file.
     if (can && described->first.dependencies.empty())
       can = CheckItCanStart(described->first, flags.lease);
     if (!can)

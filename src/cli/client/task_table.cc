@@ -51,7 +51,7 @@ std::string MemoryText(const TaskView& task) {
            (task.claim_mib > 0 ? base::FormatMib(task.claim_mib) : "-");
   }
   if (HasEnded(task)) return task.peak_mib > 0 ? base::FormatMib(task.peak_mib) : "-";
-  // A task that is retried after running out of memory has used more than was predicted.
+  // A task that is retried after running out of memory may have used more than was predicted.
   const std::int64_t expected_mib = std::max(task.predicted_mib.value_or(0), task.peak_mib);
   return expected_mib > 0 ? "~" + base::FormatMib(expected_mib) : "-";
 }
@@ -283,7 +283,7 @@ std::string TaskTable(const std::vector<TaskView>& tasks, const ListStyle& style
   const bool any_parameters =
       std::ranges::any_of(tasks, [](const TaskView& task) { return !task.parameters.empty(); });
   for (const std::string& key : style.columns) {
-    // The column appears only on request, or if there is something to show.
+    // Unless requested, these columns appear only if there is something to show.
     if (usual && key == "progress" && !any_progress) continue;
     if (usual && key == "params" && !any_parameters) continue;
     chosen.push_back(FindColumn(key));
@@ -341,7 +341,7 @@ FoldedTasks FoldArrays(const std::vector<TaskView>& tasks, bool cut) {
     TaskView& row = folded.tasks.back();
     const bool goes_on = cut && KeyOf(tasks.back()) == key;
     row.name += fmt::format(" x{}{}", ids.size(), goes_on ? "+" : "");
-    // These fields may differ between the tasks of the row.
+    // Removes fields that may differ between the tasks of the row.
     row.array_index.reset();
     row.parameters.clear();
   }

@@ -165,7 +165,7 @@ std::string HostSentence(const api::HostVerdictView& host) {
 }
 
 // "uses 3.0G more than its promise plus the margin", for tasks that hold GPUs. Empty if the task
-// stays within promise plus margin.
+// stays within this limit.
 std::string OverPromiseText(const TaskView& task) {
   if (!HoldsGpus(task) || !task.over_promise_mib) return "";
   return fmt::format("uses {} more than its promise plus the margin",
@@ -179,7 +179,7 @@ std::string WrongDeviceText(const TaskView& task) {
       fmt::join(task.wrong_gpus, ", "));
 }
 
-// Returns an empty text if the task is not latency-sensitive.
+// Returns an empty string if the task is not latency-sensitive.
 std::string ServesText(const TaskView& task) {
   if (!task.serve) return "";
   const auto method = base::FromWord<core::SharingMethod>(task.sharing);
@@ -248,7 +248,7 @@ std::string Sentence(const std::string& reason, const std::string& text) {
   return out;
 }
 
-// If the task has not ended, its detail describes how its previous attempt ended.
+// The title of the exit detail, which until the task has ended is about its previous attempt.
 const char* DetailTitle(const TaskView& task) {
   return HasEnded(task) ? "Detail" : "Last end";
 }
@@ -328,14 +328,15 @@ std::string TaskFacts(const TaskView& task, std::int64_t now_ms) {
 
 namespace {
 
-// Whether the task waits for its owner or for other tasks. Its queue position is then meaningless.
+// Whether the task waits for its owner, its begin time or other tasks instead of GPUs. If so, its
+// queue position is meaningless.
 bool WaitsForNoGpu(const TaskView& task) {
   return task.reason == "Held" || task.reason == "BeginTime" || task.reason == "Dependency" ||
          task.reason == "DependencyNeverMet";
 }
 
-// Whether the task waits for its turn, or for a condition that applies to all tasks and that `carma
-// status` shows.
+// Whether the task waits for its turn, or because of a rule for all tasks that `carma status`
+// shows.
 bool DependsOnRules(const TaskView& task) {
   return !HasEnded(task) && (task.reason == "Priority" || task.reason == "FairShare" ||
                              task.reason == "Rule" || task.reason == "SmBusy");
@@ -374,7 +375,7 @@ std::string Explanation(const api::ExplainView& explain) {
   }
   if (!task.placement_reason.empty())
     out += "Why there: " + base::Printable(task.placement_reason, 400) + "\n";
-  // The reason for a failure may already include the detail.
+  // Omits the detail if the reason for the failure already includes it.
   if (!task.exit_detail.empty() && task.reason_text.find(task.exit_detail) == std::string::npos)
     out += std::string(DetailTitle(task)) + ": " + base::Printable(task.exit_detail, 400) + "\n";
   out += EstimateSentence(task);

@@ -103,7 +103,7 @@ std::string TimeText(const TaskView& task, std::int64_t now_ms) {
   if (!task.launched_ms) return "0:00";
   if (HoldsGpus(task)) return SpanText(*task.launched_ms, now_ms);
   if (task.ended_ms) return SpanText(*task.launched_ms, *task.ended_ms);
-  return HasEnded(task) ? "-" : "0:00";  // so tasks with different times share a row
+  return HasEnded(task) ? "-" : "0:00";  // "-": a row of tasks with different times
 }
 
 std::string GpuIndices(const TaskView& task) {

@@ -28,7 +28,7 @@ bool HoldsGpus(const api::TaskView& task);
 std::string StateCode(const api::TaskView& task);
 Colour StateColour(const api::TaskView& task);
 
-// Makes one printable line; "-" for an empty text.
+// Returns the text as one printable line; "-" if it is empty.
 std::string Line(const std::string& text);
 // The time in the local time zone; "-" if there is none.
 std::string TimePoint(const std::optional<std::int64_t>& ms);
@@ -41,7 +41,7 @@ std::string GpuIndices(const api::TaskView& task);  // "0,2"
 bool IsIdle(const api::TaskView& task);
 // "lr=0.1 seed=3"; "-" if the task is not in a sweep.
 std::string ParametersText(const api::TaskView& task);
-// Converts UTC times ("2026-03-01T13:05:59.120Z") in a text from the daemon to local time.
+// Converts UTC times ("2026-03-01T13:05:59.120Z") in text from the daemon to local time.
 std::string LocalTimes(std::string_view text);
 std::string CommandText(const api::TaskView& task);
 

@@ -293,7 +293,7 @@ bool IsSpan(const std::string& word) {
   return !base::ParseInt(word) && base::ParseSpan(word).has_value();
 }
 
-// The value of --history is optional. If the word after it is not a span, it is the first GPU.
+// --history needs no value. If the next word is not a span of time, it names the first GPU.
 void TakeHistory(Option option, const std::string& given, GpusFlags& flags) {
   if (option.count() == 0) return;
   flags.history = std::chrono::hours(1);

@@ -20,8 +20,8 @@ inline constexpr int kExitTimeout = 124;
 
 // What "@" means: the caller's last task, or the whole array of that task.
 enum class Last { kTask, kArray };
-// Returns the numbers of the tasks that the words name. Without words, `fallback` is used.
-// Resolving "@" requires a call to the daemon.
+// Returns the numbers of the tasks that the words name, or that `fallback` names if there are no
+// words. Resolving "@" requires a call to the daemon.
 Result<std::vector<std::uint64_t>> ResolveTasks(Context& context, std::vector<std::string> words,
                                                 const std::string& fallback = "",
                                                 Last last = Last::kTask);
@@ -75,7 +75,7 @@ struct SubmitFlags {
   std::string batch;  // file with many tasks ("-" is standard input); empty for a single submission
   bool lines = false;
   std::vector<std::string>
-      sbatch;  // options of sbatch, for its stand-in within tasks: "--ntasks=4"
+      sbatch;  // options that sbatch's stand-in in a task received: "--ntasks=4"
 };
 // Adds the options of task/describe/options.h, or only those for which `wants` returns true. The
 // values are collected in the order of the command line. shown: whether the help shows the options.
@@ -169,11 +169,10 @@ struct GpusFlags {
 void RunGpus(Context& context, const GpusFlags& flags);
 struct GpuChangeFlags {
   std::vector<std::string> gpus;  // see SplitGpuNames, or "all"
-  // The reason for a drain.
-  std::string reason;
-  std::string by;           // time by which its tasks must leave, as typed
-  bool until_boot = false;  // close the whole server, because its machine will go down
-  bool wait = false;        // wait until its tasks have left
+  std::string reason;             // why the GPUs are drained
+  std::string by;                 // time by which its tasks must leave, as typed
+  bool until_boot = false;        // close the whole server, because its machine will go down
+  bool wait = false;              // wait until its tasks have left
 };
 // Splits comma-separated GPU names and index ranges such as 0-3.
 Result<std::vector<std::string>> SplitGpuNames(const std::vector<std::string>& words);

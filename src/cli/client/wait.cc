@@ -43,8 +43,8 @@ class Waiter {
     }
   }
 
-  // Returns an empty value if the time runs out, the daemon's error if it refuses, and kUnavailable
-  // if it never answered.
+  // Returns an empty value if the time runs out, the daemon's error if it refuses the call, and
+  // kUnavailable if the daemon never answered.
   Result<std::optional<Answer<api::TaskView>>> Await(std::uint64_t id) {
     for (;;) {
       // The first poll returns immediately, so the daemon has answered once before the first long
@@ -78,7 +78,7 @@ class Waiter {
     return std::clamp(left, std::chrono::seconds(0), kPoll);
   }
 
-  // Waits for the daemon. Its tasks survive a restart, so there is no reason to give up.
+  // Waits until the daemon is back. Tasks survive its restart, so there is no reason to give up.
   void Reconnect(const base::Error& error) {
     if (!told_) Warn(context_, error.message + "; waiting for it");
     told_ = true;

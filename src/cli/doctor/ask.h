@@ -35,8 +35,8 @@ void MeasureContexts(const config::Settings& settings, const DriverFacts& driver
 // Describes the disk of the folder, or of its nearest existing parent. is_daemon_user: carmad runs
 // as the same user as this process.
 Result<DiskFacts> AskDisk(std::string path, bool is_daemon_user);
-// Compares the clocks at the time of the daemon's response. A hanging driver may have delayed this
-// process since then.
+// Compares the daemon's clock with this machine's, both at the time of the daemon's response,
+// because a hanging driver may have delayed this process since then.
 ClockFacts AskClock(const DaemonFacts& daemon);
 // The daemon's cgroups, or those of this process if no daemon is running.
 task::CgroupBase AskCgroups(const DaemonFacts& daemon);

@@ -104,7 +104,7 @@ void RunDoctor(Context& context, const DoctorFlags& flags) {
     context.socket_path = named->socket;
   }
   const DaemonFacts daemon = AskDaemon(context.client());
-  // A daemon for all users runs as root, no matter who runs the doctor.
+  // A daemon for all users runs as root, no matter which user runs carma doctor.
   const bool of_root = daemon.status ? daemon.status->uid == 0 : ::geteuid() == 0;
   const Result<config::Settings> settings =
       LoadServerSettings(flags.config, of_root, daemon.simulated_state);
@@ -130,7 +130,7 @@ void RunDoctor(Context& context, const DoctorFlags& flags) {
 
 // ---- recording ----
 
-// Returns kIo, or a driver error if no line has been written yet.
+// Returns the number of recorded responses, kIo, or a driver error from before the first line.
 Result<std::size_t> Record(const config::Settings& settings, const std::string& version,
                            const DoctorFlags& flags) {
   const gpu::LoadedProbe loaded = gpu::LoadProbe(ProbeOptionsOf(settings));

@@ -82,7 +82,7 @@ Finding Compare(const std::string& type, const gpu::ContextCost& cost,
                               cost.of_process ? "" : " by the increase in GPU memory use",
                               AssumedText(assumed)),
                   ""};
-  // Only finished tasks show how much memory the libraries need on top of the context.
+  // Any value above the bare context is plausible: only finished tasks show what libraries need.
   const std::int64_t libraries_mib = assumed.mib - cost.mib;
   if (libraries_mib >= 0) return finding;
   finding.level = Level::kWarn;

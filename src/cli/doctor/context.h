@@ -31,9 +31,9 @@ struct ContextFacts {
   AssumedContext assumed;
 };
 
-// A GPU of each type on which a context can be created now or, if there is none, the type's first
-// GPU and the reason. If any GPU does not respond, no context is measured, because CUDA initialises
-// every GPU and a healthy one would be blamed for the failure.
+// For one GPU type: a GPU on which a context can be created now or, if there is none, the type's
+// first GPU and the reason. If any GPU does not respond, no context is measured, because CUDA
+// initialises every GPU, so a healthy one would be blamed for the failure.
 struct ContextCandidate {
   std::size_t gpu = 0;
   std::string obstacle;  // phrased as part of a sentence; empty if there is none

@@ -53,9 +53,9 @@ struct DriverFacts {
   std::vector<gpu::UnevenMemory> uneven_memory = {};
 };
 
-// Returns findings on the versions of the driver and its library (or on why there is no driver), on
-// each GPU's sources of readings, sharing rule and condition and, with MIG, on the consequences for
-// tasks. settings.policy: the policy in force (config::PolicyFor).
+// Returns findings on the versions of the driver and its library, or on why there is no driver; on
+// each GPU's sources of readings, sharing rule and condition; and on what MIG means for tasks.
+// settings.policy: the policy in force (config::PolicyFor).
 std::vector<Finding> CheckDriver(const DriverFacts& facts, const config::Settings& settings);
 
 // One line for each finding, with its remedy below. Identical findings for several GPUs are merged.

@@ -205,7 +205,7 @@ class GpuCheck {
             "policy.without_sm_activity");
   }
 
-  // DCGM does not help here, because its counters do not name their instance (docs/server/gpus.md).
+  // Does not suggest DCGM, because its counters do not name their instance (docs/server/gpus.md).
   void NoActivityOfInstances() {
     const std::string text =
         "GPUs older than Hopper do not report the SM activity of MIG instances";
@@ -264,7 +264,7 @@ class GpuCheck {
     }
   }
 
-  // An instance has the same modes as its board.
+  // Checks the compute mode, which a MIG instance shares with its board.
   void Modes() {
     const ComputeMode mode = facts_.reading->condition.compute_mode.value_or(ComputeMode::kDefault);
     if (mode == ComputeMode::kDefault) return;

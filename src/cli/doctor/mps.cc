@@ -44,7 +44,7 @@ bool MayUseMps(const config::Settings& settings) {
 
 struct Listing {
   std::vector<std::string> names;
-  bool hidden = false;  // this process may not read it
+  bool hidden = false;  // this process may not read the folder
 };
 
 Listing FoldersIn(const std::string& path) {
@@ -219,7 +219,7 @@ class MpsCheck {
     }
   }
 
-  // "auto" falls back to streams, so tasks still share GPUs, but less efficiently.
+  // Only a warning for "auto", because tasks then still share GPUs, but less efficiently.
   Level WithoutMps() const { return settings_.collocation ? Level::kBad : Level::kWarn; }
 
   void Add(Level level, std::string text, std::string remedy = "") {

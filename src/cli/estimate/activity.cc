@@ -23,8 +23,7 @@ core::Profile ProfileOf(const api::KnowledgeView& known, const ModelWork& model)
   return profile;
 }
 
-// The first task's run time when it shares a GPU with the others, relative to its run time when
-// alone.
+// The first task's run time when sharing a GPU with the others, relative to its run time alone.
 double SlowdownOf(SharingMethod sharing, const std::vector<Load>& loads) {
   std::vector<double> speeds(loads.size());
   core::Speeds(core::Interference{}, sharing, loads, speeds);

@@ -33,7 +33,7 @@ struct EstimateFlags {
   std::string batch, optimizer, precision, gpus, memory;
   std::string gpu_type;
   std::string estimators;      // comma-separated; empty for all
-  std::string weights;         // folder with gpumemnet weights; empty: shipped. With --hf-config:
+  std::string weights;         // folder with gpumemnet weights (empty: shipped). With --hf-config:
                                // how the model's weights are stored
   double coverage = 0;         // 0 for the daemon's value
   std::vector<double> beside;  // SM activities of neighbours
@@ -142,8 +142,8 @@ Result<std::vector<const estimate::EstimatorEntry*>> Chosen(const std::string& n
   return chosen;
 }
 
-// The summary of the script that was run or, if no script was run, the summary in the named or
-// found file.
+// The summary from the script that was run. If no script was run, the one in the named or found
+// file.
 estimate::Summary SummaryOf(const EstimateFlags& flags,
                             const std::optional<Result<std::string>>& ran,
                             const task::TaskSpec& spec) {

@@ -144,7 +144,7 @@ bool IsShownAs(const EstimateSheet& sheet, const Opinion& opinion, const std::st
          });
 }
 
-// explain: the warnings are printed below the table, not in it.
+// explain: whether the warnings are printed below the table instead of in it.
 std::string OpinionTable(const EstimateSheet& sheet, bool explain, const Screen& screen) {
   Table table({{"ESTIMATOR"},
                {"POINT", true},

@@ -63,7 +63,7 @@ const char* PhaseText(estimate::TrainingPhase phase) {
 void AddTransformerOptions(Syntax verb, TransformerFlags& flags) {
   const std::string group = "Transformers";
   for (const task::TrainingOption& option : task::TrainingOptions()) {
-    // The caller reads --weights, because that option may also name a folder.
+    // Skips --weights, which the caller reads, because it may also name a folder.
     if (option.shared || option.name == "weights") continue;
     const std::string name(option.name);
     const auto keep = [&flags, name](const std::string& value) -> Result<Unit> {

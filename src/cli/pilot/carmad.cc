@@ -19,7 +19,7 @@ namespace carma::cli {
 namespace {
 
 constexpr std::size_t kLongestSocket = 107;
-// Allocations end regularly, and a task is not at fault when its allocation ends.
+// Maximum restarts of lost tasks. High, because a task is not at fault when its allocation ends.
 constexpr std::int64_t kLostWithAllocations = 1000;
 
 bool MayHold(const std::string& base, const PilotPlace& place) {
@@ -77,7 +77,7 @@ std::map<std::string, std::string> DaemonVariables(const Allocation& allocation,
     variables.Own("host.cpus", fmt::format("{}", std::min(*allocation.cpus, machine_cpus)));
   if (allocation.memory_mib)
     variables.Own("host.memory", fmt::format("{}M", *allocation.memory_mib));
-  // The site configures one port, but a machine may have many pilots.
+  // A pilot serves no pages: the site configures one port, but a machine may have many pilots.
   variables.Own("daemon.http_port", "false");
   variables.Own("slots.notice", fmt::format("{}ms", notice.count()));
   variables.Own("reserve.lead", fmt::format("{}ms", notice.count()));

@@ -40,7 +40,7 @@ using base::Time;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// The reason for this pilot's drains and reservations, by which the next pilot recognises them.
+// The reason given for a pilot's drains and reservations. The next pilot recognises them by it.
 constexpr char kEndOfAllocation[] = "the allocation ends";
 
 constexpr milliseconds kLook{250};
@@ -311,8 +311,8 @@ class Pilot {
     }
   }
 
-  // Ends the pilot. A second request means "now", unless it comes at the same time as the first,
-  // because several signals arrive together at the end of a job.
+  // Ends the pilot. A second request means "now", unless it comes together with the first: at the
+  // end of a job, several signals arrive at once.
   void TakeTold() {
     if (!told_to_end_) told_to_end_ = SystemTime();
     Leave(SystemTime() - *told_to_end_ < kTold ? *told_to_end_ + kLeaveSoon : SystemTime());
@@ -378,7 +378,7 @@ class Pilot {
       Say("the pilot will exit soon: tasks must checkpoint and stop by {}", base::FormatTime(by));
     CloseGpus(context_.client(), gpus_, kEndOfAllocation);
     for (const std::string& gpu : gpus_) {
-      // The daemon refuses a time in the past, so the earliest deadline is now.
+      // The daemon refuses a deadline in the past, so a past deadline becomes now.
       const Time then = std::max(OnItsClock(by, status->value), base::FromMs(status->value.now_ms));
       const auto drained = ChangeGpu(context_.client(), gpu, "drain", kEndOfAllocation, then);
       if (!drained) Say("{}", drained.error().message);

@@ -177,8 +177,8 @@ void RunGuard(Context& context, bool always) {
   if (!answer) context.Fail(base::Wrap(answer.error(), "no GPUs on node " + NodeName()).error());
 }
 
-// Ends leases that the job has left behind. This happens if some of its processes outlive their
-// slurmstepd.
+// Ends leases that the job has left behind, which happens if some of the job's processes outlive
+// their slurmstepd.
 void RunEpilog(Context& context) {
   const std::string job = base::GetEnv("SLURM_JOB_ID");
   if (!base::ParseInt(job))
@@ -188,7 +188,7 @@ void RunEpilog(Context& context) {
   const Result<std::string> answer = JobUsesCarma()
                                          ? AskPatiently(context, target, IfItHangs::kGiveUp)
                                          : context.client().Get(target, kGuardS);
-  // If no carmad answers, the prolog of the next job reports that.
+  // Does not report that no carmad answers, because the prolog of the next job will.
   if (!answer) return;
   const Result<Json> json = base::ParseJson(*answer);
   if (!json || !json->contains("leases")) return;

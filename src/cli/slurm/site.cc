@@ -137,7 +137,7 @@ Finding CheckSubmission(const SlurmFacts& facts) {
 }
 
 // Warns if Slurm fills one node after another, which is its default. A job that waits on a full
-// node moves to another node late, and only if slurm.enabled is set.
+// node is moved to another node only late, and only if slurm.enabled is set.
 Finding CheckSpreading(const SlurmFacts& facts) {
   const char* topic = "spreading";
   if (HasWord(ValueOf(facts.config, "SelectTypeParameters"), "CR_LLN"))

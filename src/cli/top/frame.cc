@@ -58,7 +58,7 @@ std::string GpuText(const TaskView& task) {
   return text;
 }
 
-// What the task's user most likely needs to see.
+// The note that the task's user most likely needs.
 std::string NoteText(const TaskView& task, const TopData& data) {
   if (HoldsGpus(task)) {
     std::string note;
@@ -208,7 +208,7 @@ std::string WithoutEscapes(std::string_view text) {
   return plain;
 }
 
-// Splits a text into lines, wrapping long ones.
+// Splits text into lines, wrapping long ones.
 std::vector<std::string> Wrapped(const std::string& text, int columns) {
   std::vector<std::string> lines;
   for (const std::string_view raw : base::Split(text, '\n')) {

@@ -19,7 +19,7 @@ struct TopData {
   std::vector<api::TaskView> tasks;             // as listed by the daemon
   std::map<std::uint64_t, std::string> output;  // last output line of running tasks
   std::string trouble;                          // why the data is out of date; empty if current
-  std::string page;                             // page of the selected task, see TopState::page
+  std::string page;                             // text of the selected task's page (TopState::page)
 };
 
 enum class TopPage { kTasks, kFacts, kExplanation, kOutput, kHelp };
@@ -57,7 +57,7 @@ struct TopStroke {
   TopKey key = TopKey::kOther;
   char character = 0;  // for kCharacter: printable ASCII
 };
-// What the program must do after a key press, in addition to using the new state.
+// What the program must do after a key press, apart from drawing the new state.
 struct TopWish {
   enum class Kind { kNothing, kQuit, kRefresh, kCancel, kHold, kRelease };
   Kind kind = Kind::kNothing;
@@ -97,8 +97,8 @@ std::vector<TopPiece> MemoryBar(std::int64_t used, std::int64_t promised, std::i
                                 int width);
 // The last `width` of these percentages as small bars; -1 if unknown.
 std::string ActivityBars(const std::vector<std::int64_t>& percent, int width, bool blocks);
-// The last line of a program's output. If a progress bar overwrites itself on that line, this is
-// its last state.
+// The last line of a program's output. If a progress bar overwrites itself on that line, returns
+// the bar's last state.
 std::string LastOutputLine(std::string_view text);
 
 }  // namespace carma::cli

@@ -154,8 +154,8 @@ bool Carmad::End(std::int64_t id, const Ending& ending) const {
   return false;
 }
 
-// Slurm starts dependent jobs as soon as this job has ended, so this job must be requeued before
-// that.
+// Slurm starts dependent jobs as soon as this job has ended, so this job must be requeued before it
+// ends.
 void Carmad::AwaitVerdict(std::int64_t id, const Ending& ending, bool told, int seconds) const {
   const std::int64_t started = MonotonicMs();
   bool gone = !told;

@@ -76,7 +76,7 @@ class Carmad {
   // Reports how the lease's process exited. If carmad is away, leaves the report in a file that
   // carmad reads after its restart, and returns false.
   bool End(std::int64_t id, const Ending& ending) const;
-  // Waits for carmad to determine why the process exited, and for any requeue of the job to
+  // Waits until carmad has found out why the process exited, and until any requeue of the job is
   // complete. Waits at most `seconds`, or kRestartS if no carmad listens. told: the result of the
   // earlier End(); if false, the report is repeated.
   void AwaitVerdict(std::int64_t id, const Ending& ending, bool told, int seconds) const;

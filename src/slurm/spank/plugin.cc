@@ -270,9 +270,9 @@ int Refuse(const std::string& why) {
   return kFailed;
 }
 
-// The last lines of the files that carmad saw the task's processes write, such as those of `prog >
-// log 2>&1` in a script or of `srun --error=file prog`. These are followed by the last lines of the
-// task's own standard output and error.
+// The last lines of files to which carmad saw the task's processes write, as in `prog > log 2>&1`
+// or `srun --error=file prog`, followed by the last lines of the task's own standard output and
+// error.
 std::string LastWords(std::uint32_t task) {
   constexpr std::size_t kMostFiles = 4, kMostOfFile = 8 << 10;
   std::vector<OpenFile> files;
@@ -296,9 +296,9 @@ std::string LastWords(std::uint32_t task) {
   return words;
 }
 
-// Since 24.11 slurmstepd has signal handlers, which its child inherits and keeps until it calls
-// exec. With these handlers, a waiting child would survive scancel, and scontrol suspend would not
-// stop the child.
+// Since Slurm 24.11, slurmstepd has signal handlers, which its child inherits and keeps until it
+// calls exec. With these handlers, a waiting child would survive scancel, and scontrol suspend
+// would not stop the child.
 void RestoreSignals() {
   for (const int number : {SIGHUP, SIGINT, SIGQUIT, SIGUSR1, SIGUSR2, SIGALRM, SIGTERM, SIGTSTP})
     ::signal(number, SIG_DFL);

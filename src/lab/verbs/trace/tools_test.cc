@@ -178,8 +178,9 @@ TEST_F(TraceTools, AChainOfToolsKeepsTheProvenance) {
 TEST_F(TraceTools, SampleScalesTimesToALoad) {
   const Ran ran = Run({"sample", "demo60", "--gpus", "4", "--load", "2", "--scale-time"});
   EXPECT_EQ(ran.exit_code, 0) << ran.err;
-  EXPECT_NE(ran.out.find("trace sample --gpus 4 --load 2 --scale-time --seed 1 from demo60 (tasks,"),
-            std::string::npos)
+  EXPECT_NE(
+      ran.out.find("trace sample --gpus 4 --load 2 --scale-time --seed 1 from demo60 (tasks,"),
+      std::string::npos)
       << ran.out;
   EXPECT_NE(ran.out.find("load 2.000, CV of gaps 1.41 (before: 1.41), arrival profiles differ by "
                          "0.000, times x 2.0"),
