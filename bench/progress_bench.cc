@@ -39,7 +39,7 @@ std::string Repeated(std::string_view text) {
   return all;
 }
 
-// The output of a task between two readings by carmad. The tracker keeps its last few KiB.
+// What a task prints between two readings of its progress. The tracker keeps the last few KiB.
 std::string Output(std::int64_t kind, int step) {
   switch (kind) {
     case 0:
@@ -84,7 +84,8 @@ void BM_Look(benchmark::State& state) {
 }
 BENCHMARK(BM_Look)->ArgName("output")->DenseRange(0, 6)->Unit(benchmark::kMicrosecond);
 
-// Measures a gigabyte in pipe-sized pieces with one reading, as in ten seconds at 100 MB/s.
+// Measures ten seconds of a task that prints 100 MB/s: a gigabyte in pipe-sized pieces, one
+// reading.
 void BM_Flood(benchmark::State& state) {
   constexpr std::size_t kGigabyte = 1'000'000'000;
   const std::string piece(65'536, 'x');

@@ -38,8 +38,8 @@ class Health : public ::testing::Test {
   Site site;
 };
 
-// A night's queue on a server with a broken driver. Each task imports its framework, fails, and
-// reports the failure as PyTorch would.
+// A night's queue on a server with a broken driver. While the driver is broken, each task fails
+// with the error that PyTorch prints.
 class Breaker : public ::testing::Test {
  protected:
   Breaker() { WriteText(order(), ""); }

@@ -84,8 +84,8 @@ TEST_F(Sharing, LimitsAndAccountsAreRightAfterFortyKills) {
   std::vector<api::TaskView> one_each = tasks;
   for (api::TaskView& task : one_each) task.gpus = 1;
   EXPECT_LE(MostGpusAtOnce(one_each), 3) << "running tasks";
-  // An attempt also counts if the daemon had decided to start it but was killed before the attempt
-  // had a process.
+  // Usage must agree with the database, which also has attempts that never got a process because
+  // the daemon was killed after it had decided to start them.
   const Ran sum =
       RunProgram({"python3", "-c",
                   "import sqlite3, sys\n"
