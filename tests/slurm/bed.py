@@ -16,7 +16,7 @@ from enterable import enterable  # noqa: E402 pylint: disable=wrong-import-posit
 
 LIMIT_S = 60
 GPUS = 4  # per node
-# Slurm rereads its sockets at every address. The ports of one cluster are consecutive.
+# The ports of one cluster are consecutive.
 PORTS = range(21000, 29000)
 
 SLURM_CONF = """\
