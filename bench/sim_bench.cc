@@ -64,7 +64,7 @@ const Load& TheLoad() {
 }
 
 // Random tasks of the load's workloads, with an offered load of `offered`: with one task per GPU,
-// they would need this many times the GPUs. Above about 1.5, tasks queue even when collocated.
+// they would need `offered` times as many GPUs. Above about 1.5, tasks queue even when collocated.
 std::vector<Arrival> RandomTasks(std::int64_t tasks, std::int64_t gpus, double offered) {
   const std::vector<Arrival>& some = TheLoad().arrivals;
   base::Rng rng(7);

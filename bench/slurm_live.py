@@ -5,9 +5,9 @@ Slurm and carmad are real; GPUs and training are simulated and run --scale times
   exclusive   --gres=gpu:N
   shards      --gres=shard:GiB, as many as the job takes; a job on several GPUs has them exclusively, because Slurm has no other way
   leases      --carma-mem: a count of GiB for each node, with CARMA on the nodes
-In each way, users state job memory correctly. A job that fails is lost and is resubmitted immediately, so that all ways do the same work.
-The same load in the same layout is also run by `carma simulate`. Has the same requirements as tests/slurm. Exit status 1: leases have lost a job; 77: something
-is missing."""
+In all three ways, users state the memory of their jobs correctly. A failed job is lost and is resubmitted immediately, so that all ways do the same work. The
+same load in the same layout is also run by `carma simulate`. Has the same requirements as tests/slurm. Exit status 1: leases have lost a job; 77: something is
+missing."""
 
 import argparse
 import csv

@@ -24,8 +24,8 @@ constexpr int kTasks = 300;
 constexpr double kMeanSoloS = 3'600;
 constexpr int kGpus = 4;
 
-// Random tasks with an offered load of `offered`: with one task per GPU, they would need this many
-// times the GPUs.
+// Random tasks with an offered load of `offered`: with one task per GPU, they would need `offered`
+// times as many GPUs.
 std::vector<Arrival> RandomTasks(const trace::Catalogue& catalogue, double offered,
                                  std::uint64_t seed) {
   std::vector<const trace::Workload*> some;

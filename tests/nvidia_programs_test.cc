@@ -246,7 +246,7 @@ TEST_P(NvidiaMps, NothingIsLeftByACarmadThatWasKilledAndStartedAgain) {
   EXPECT_THAT(Log("control.log"), HasSubstr("Starting control daemon"));
 }
 
-// Since branch 580, the control program calls the driver before it starts. If the call fails, it
+// Since branch 580, the control program first calls the driver. If that call fails, the program
 // exits with CUDA's error.
 class NvidiaMpsWithoutDriver : public NvidiaMps {};
 INSTANTIATE_TEST_SUITE_P(OfBranch, NvidiaMpsWithoutDriver, ::testing::Values("580"), BranchName);

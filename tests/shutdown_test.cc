@@ -86,7 +86,7 @@ class Shutdown : public ::testing::Test {
     site.Start(true, {.environment = {{"MANAGERPID", std::to_string(manager_.pid())}}});
   }
   void PowerOff(const std::vector<std::uint64_t>& running = {}) {
-    std::map<pid_t, Watched> processes;  // watched before any exits, because one may stop another
+    std::map<pid_t, Watched> processes;  // all are watched first, because one may stop another
     for (const std::uint64_t id : running) {
       const auto pid = static_cast<pid_t>(site.Task(id).pid.value_or(0));
       const auto process = base::ReadProcessStat(pid);

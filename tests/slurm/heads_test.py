@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Runs scripts written for Slurm (heads.txt) under a real Slurm and under CARMA, side by side: heads_test.py BIN_DIR [NAME …].
-Each process must see the same, or carma submit must report the difference. Exit status 77: as for slurm_test.py."""
+Each process must see the same values, or carma submit must report the difference. Exit status 77: as for slurm_test.py."""
 
 import collections
 import json
