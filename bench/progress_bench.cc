@@ -25,7 +25,7 @@ namespace {
 
 constexpr int kTasks = 100;
 constexpr std::int64_t kStart = 1'772'000'000'000;
-constexpr std::int64_t kReadGapMs = 3'000;  // how often carmad reads
+constexpr std::int64_t kReadGapMs = 3'000;  // how often carmad reads the progress files
 
 double CpuSeconds() {
   timespec time{};
@@ -142,7 +142,7 @@ void Fill(core::Scheduler& scheduler) {
   }
 }
 
-// Measures thirty seconds of a hundred tasks: 300 readings with their writes, and ten rounds of
+// Measures thirty seconds of a hundred tasks: 300 readings, each with its write, and ten rounds of
 // carmad.
 void BM_HundredTasks(benchmark::State& state) {
   constexpr std::int64_t kSpanMs = 30'000;

@@ -101,7 +101,7 @@ void Print(const Case& each, const trace::Catalogue& catalogue, const Cluster& c
 }
 
 struct Start {
-  double told_min = 0;  // the expected start, measured from submission
+  double told_min = 0;  // from the submission to the expected start
   double real_min = 0;
 };
 // The starts of tasks that waited, by submission time relative to the first submission.

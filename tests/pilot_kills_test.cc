@@ -221,7 +221,7 @@ class PilotKills : public ::testing::Test {
     int starts = 0;
     for (std::string line; std::getline(output, line);) {
       if (line.starts_with("carma: ")) continue;      // a message for the task's owner
-      if (line == "User defined signal 1") continue;  // signalled before its trap was set
+      if (line == "User defined signal 1") continue;  // came before the trap was set
       EXPECT_EQ(line, me) << task.stdout_path;
       ++starts;
     }

@@ -159,7 +159,7 @@ TEST_F(TwoUsers, ALimitAffectsOneUserAndCannotBeEvaded) {
   EXPECT_THAT(fourth.err, HasSubstr("nobody"));
   EXPECT_EQ(site.Carma({"submit", "--array", "0-9", "--", "/bin/true"}, Ada()).code, 2);
   EXPECT_EQ(site.Carma({"submit", "--time", "2h", "--", "/bin/true"}, Ada()).code, 2);
-  // A different user name in the request has no effect, because the kernel identifies the caller.
+  // Another user's name in the environment has no effect, because the kernel identifies the caller.
   RunOptions disguised = Ada();
   disguised.environment = {{"USER", "daemon"}, {"LOGNAME", "daemon"}, {"SUDO_USER", "daemon"}};
   EXPECT_EQ(site.Carma({"submit", "--", "/bin/true"}, disguised).code, 2);

@@ -149,7 +149,7 @@ class Browser:
         return answer["result"].get("value")
 
     def until(self, expression, limit_s=LIMIT_S):
-        """Repeats until the expression is true; returns its value."""
+        """Evaluates the expression again until it is true; returns its value."""
         end = time.monotonic() + limit_s
         while True:
             try:

@@ -88,7 +88,7 @@ constexpr std::array kExpects{
     VerbEntry{"free", 0, "", "gpu mib"},
     // The machine's cores and memory that are promised to a running task.
     VerbEntry{"promised", 1, "", "cpus mib cores"},
-    VerbEntry{"unpromised", 0, "", "cpus mib"},  // cores and memory that no task has
+    VerbEntry{"unpromised", 0, "", "cpus mib"},  // promised to no task
     VerbEntry{"reserved", 0, "nobody", "gpu for"},
 };
 

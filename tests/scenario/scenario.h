@@ -70,7 +70,7 @@ core::HostInfo HostOf(int cpus, std::int64_t memory_mib);
 
 class ClauseReader;
 // Applies a line such as `at 5s policy lug margin_mib=500`, which changes the named rules and keeps
-// all others. Impossible values are reported.
+// all others. Impossible values are reported to `in`.
 core::PolicyConfig ChangedPolicy(core::PolicyConfig policy, ClauseReader& in, const Clause& clause);
 
 struct ScenarioLine {

@@ -252,7 +252,7 @@ class Bed:
             return ""
 
     def ended(self, number, limit_s=LIMIT_S):
-        """Waits for its end and returns (state, exit code)."""
+        """Waits for the end of the job and returns (state, exit code)."""
         def end():
             job = self.job(number)
             return job if job.get("JobState") not in (None, "PENDING", "CONFIGURING", "RUNNING", "COMPLETING") else None

@@ -78,7 +78,7 @@ class SpankBed(bed.Bed):
             self.serves(node)
 
     def serves(self, node):
-        """Waits until it serves."""
+        """Waits until that node's carmad serves."""
         subprocess.run([f"{self.programs}/carma", "--socket", self.socket(node), "status", "--wait"], check=True, capture_output=True,
                        timeout=bed.LIMIT_S)
 
