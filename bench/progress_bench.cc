@@ -84,8 +84,7 @@ void BM_Look(benchmark::State& state) {
 }
 BENCHMARK(BM_Look)->ArgName("output")->DenseRange(0, 6)->Unit(benchmark::kMicrosecond);
 
-// Measures ten seconds of a task that prints 100 MB/s: a gigabyte in pipe-sized pieces, one
-// reading.
+// Measures ten seconds of output at 100 MB/s: a gigabyte in pipe-sized pieces and one reading.
 void BM_Flood(benchmark::State& state) {
   constexpr std::size_t kGigabyte = 1'000'000'000;
   const std::string piece(65'536, 'x');
