@@ -174,8 +174,8 @@ class Server {
     Note(std::move(actions));
     return {spent.count(), cpu_us};
   }
-  // Acts like the daemon: reports the tasks that the core starts as running, and immediately calls
-  // the core again if it has more to do. Each of these events may start further tasks.
+  // Acts like the daemon: tells the core that each task it starts is running, and wakes it at once
+  // if it asks for that. Each of these events may start further tasks.
   void Note(std::vector<Action> actions) {
     while (!actions.empty()) {
       std::vector<Event> events;

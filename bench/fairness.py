@@ -4,9 +4,9 @@
 bench/fairness.py build/release/bin philly_vc_jobs.csv [SAMPLES [LOAD]]
 
 From each window, SAMPLES (10) samples of about 200 jobs are drawn for four GPUs, with LOAD (1.5) times the work that these GPUs do one task at a time. Each
-sample is run with 3 % noise under every policy. A cell has Jain's index of users' mean stretch, the change of the makespan against the first policy in percent,
-and the mean waiting time of the worst user in minutes, as means over the samples. "By demand": users' weights are the GPU hours that they had under the first
-policy.
+sample is run with 3 % noise under every policy. Each cell shows Jain's index of users' mean stretch, the change of the makespan against the first policy in
+percent, and the mean waiting time of the worst user in minutes, as means over the samples. "By demand": users' weights are the GPU hours that they had under
+the first policy.
 """
 import json
 import pathlib

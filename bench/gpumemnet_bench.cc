@@ -28,8 +28,8 @@ void AddLayer(model::LayerList& list, const char* type, std::int64_t channels, s
 }
 
 // Builds `layers` rows of convolution, batch norm and activation. The width grows every `same`
-// blocks. A value of 30 resembles a residual network. With 1, no two layers are equal, which is the
-// most expensive case for the encoder.
+// blocks. With 30, the layers resemble a residual network. With 1, no two layers are equal, which
+// is the most expensive case for the encoder.
 model::LayerList Convolutions(std::int64_t layers, std::int64_t same) {
   model::LayerList list;
   for (std::int64_t i = 0; i < layers / 3; ++i) {

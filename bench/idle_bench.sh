@@ -57,7 +57,7 @@ record idle.probe_round.carma "$(
     --benchmark_format=csv 2>/dev/null | awk -F, '/^"BM_Round/ {printf "%.1f\n", $4}'
 )" us "CPU of one round of 8 GPUs, in a loop"
 
-# At most two tasks on each GPU, because the processes are looked up at each sample.
+# Two tasks on each GPU, because each sample also looks up the processes.
 for _ in $(seq 16); do
   carma submit --memory 8G -o /dev/null -- "$bin/carma-simtask" --memory-mib 6000 --sm-active 0.2 --load-s 0 \
     --solo-s 1000000 >/dev/null

@@ -61,8 +61,8 @@ def rows_of(file):
 
 @functools.cache
 def newer_catalogue():
-    """A catalogue with the run times and the memory of the newer publication, to which load t1 belongs. For CNNs it gives those of one epoch; for Mask R-CNN and
-    UNet it gives none that a run could have."""
+    """A catalogue with the run times and the memory of the newer publication, to which load t1 belongs. That publication gives the time of one epoch for CNNs, and
+    impossible times for Mask R-CNN and UNet, which are not used."""
     rows = rows_of(CATALOGUE)
     for row in rows:
         if row["run_minutes_csv2"] and row["model"] not in ("MaskRCNN", "UNet"):
@@ -337,8 +337,8 @@ def turns():
 
 
 def by_knowledge(columns):
-    """A table that compares the defaults with by-work, on a first day and later; for each column it gives the loads, the policy's words, and words of `carma
-    simulate`."""
+    """A table that compares the defaults with by-work, on a first day and later. columns: for each title, the loads, the words that are added to the policy, and
+    further words of `carma simulate`."""
     head("", *columns)
     for name, policy in (("magm", "magm"), ("by-work", BY_WORK), ("magm, seen", "magm,history=runs"), ("**default**, seen", BY_WORK + ",history=runs")):
         cells = []
@@ -362,7 +362,7 @@ def instances():
 
 
 def worlds():
-    """Cases in which sharing has costs that the default does not know; 14 loads with as many runs."""
+    """Cases in which sharing has costs that the default rules do not know, on 14 loads."""
     names = LOOKED_AT[3:17]
     ways = {
         "as simulated": (), "oversubscription 0.25": ("--model", "oversubscription=0.25"), "64 cores, 8 wanted": ("--model", "cpu_cores=64,cpu_cores_wanted=8"),
@@ -376,7 +376,7 @@ def worlds():
 
 
 def servers():
-    """Tasks on several GPUs as MPS clients, or taking turns with MPS clients."""
+    """Tasks on several GPUs, as MPS clients (mps_servers=user) or taking turns with the MPS clients of each GPU (mps_servers=gpu)."""
     head("", "demo60", *PUBLISHED)
     for rule in (f"{mapper},mps_servers={word}" for mapper in (BY_WORK, "magm") for word in ("user", "gpu")):
         cells = [measure(load("demo60"), rule, ())] + [measure(load(one), rule) for one in PUBLISHED]
@@ -394,7 +394,7 @@ def of_users(words, choose):
 
 
 def session(seed, users):
-    """A user who submits for a while, then another user. The first users submit more often."""
+    """Chooses users in sessions: one user submits for a while, then another. Users with low numbers come more often."""
     draw, now = random.Random(seed), [0]
 
     def choose(_):
@@ -405,7 +405,7 @@ def session(seed, users):
 
 
 def users():
-    """Several users under MPS, who take turns on a GPU, with submissions in turn and in sessions."""
+    """Several users under MPS, whose tasks take turns on a GPU. Their submissions alternate or come in sessions."""
     ones = {f"{name}, {users}": [of_users(load(name), lambda number, users=users: f"u{number % users}")] for name in ("heavy60", "mix90") for users in (1, 2, 8)}
     ones["sessions"] = [of_users(("--trace", made_up(f"sessions{seed}-{users}", 120, 300, seed, "--workloads", CATALOGUE), "--workloads", CATALOGUE), session(seed, users))
                         for seed in (1, 2, 3) for users in (3, 8)]

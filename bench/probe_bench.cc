@@ -1,6 +1,6 @@
-// Measures the cost of one round of samples, without a daemon. CARMA_BENCH_NVML names the library;
-// the default is the system's own. At one round a second, `percent_of_a_core` is the CPU load of
-// monitoring. For eight GPUs, the limits are 0.5 for this load and 30 MiB of memory.
+// Measures the cost of one round of samples, without a daemon. CARMA_BENCH_NVML names the NVML
+// library; the default is the system's. At one round a second, `percent_of_a_core` is the CPU load
+// of monitoring. For eight GPUs, the limits are 0.5 for this load and 30 MiB of memory.
 #include <benchmark/benchmark.h>
 #include <sys/resource.h>
 
@@ -42,8 +42,8 @@ void Report(benchmark::State& state, double cpu_before_s, std::size_t gpus) {
   state.counters["resident_mib"] = ResidentMib();
 }
 
-// Reads from NVML, including windows. Rounds are a second apart on the probe's clock, so that
-// infrequent queries run as rarely as in the daemon.
+// Measures a round that reads each GPU through NVML and updates its averaging window. Rounds are a
+// second apart on the probe's clock, so that infrequent queries run as rarely as in the daemon.
 void BM_Round(benchmark::State& state) {
   const char* library = std::getenv("CARMA_BENCH_NVML");
   auto probe = LoadNvmlProbe(library != nullptr ? library : kNvmlLibrary);
@@ -66,7 +66,7 @@ void BM_Round(benchmark::State& state) {
 }
 BENCHMARK(BM_Round)->Unit(benchmark::kMicrosecond);
 
-// The text that dcgmi prints per second for this many GPUs.
+// Measures how long it takes to parse what dcgmi prints each second for this many GPUs.
 void BM_DmonText(benchmark::State& state) {
   const auto gpus = static_cast<std::size_t>(state.range(0));
   DmonParser parser;

@@ -25,7 +25,7 @@ namespace {
 
 constexpr int kTasks = 100;
 constexpr std::int64_t kStart = 1'772'000'000'000;
-constexpr std::int64_t kReadGapMs = 3'000;  // how often carmad reads
+constexpr std::int64_t kReadGapMs = 3'000;  // how often carmad reads the progress files
 
 double CpuSeconds() {
   timespec time{};
@@ -39,7 +39,7 @@ std::string Repeated(std::string_view text) {
   return all;
 }
 
-// The output of a task between two readings by carmad. The tracker keeps its last few KiB.
+// What a task prints between two readings of its progress. The tracker keeps the last few KiB.
 std::string Output(std::int64_t kind, int step) {
   switch (kind) {
     case 0:
@@ -84,7 +84,7 @@ void BM_Look(benchmark::State& state) {
 }
 BENCHMARK(BM_Look)->ArgName("output")->DenseRange(0, 6)->Unit(benchmark::kMicrosecond);
 
-// Measures a gigabyte in pipe-sized pieces with one reading, as in ten seconds at 100 MB/s.
+// Measures ten seconds of output at 100 MB/s: a gigabyte in pipe-sized pieces and one reading.
 void BM_Flood(benchmark::State& state) {
   constexpr std::size_t kGigabyte = 1'000'000'000;
   const std::string piece(65'536, 'x');
@@ -141,7 +141,7 @@ void Fill(core::Scheduler& scheduler) {
   }
 }
 
-// Measures thirty seconds of a hundred tasks: 300 readings with their writes, and ten rounds of
+// Measures thirty seconds of a hundred tasks: 300 readings, each with its write, and ten rounds of
 // carmad.
 void BM_HundredTasks(benchmark::State& state) {
   constexpr std::int64_t kSpanMs = 30'000;

@@ -25,7 +25,7 @@ using base::Duration;
 constexpr int kGpusPerServer = 8;
 constexpr double kMeanSoloS = 1'200;
 
-// A trace and its catalogue: CARMA's own, or those named by CARMA_SIM_TRACE and
+// A trace and its workloads: the built-in ones, or the files named by CARMA_SIM_TRACE and
 // CARMA_SIM_WORKLOADS.
 struct Load {
   trace::Catalogue catalogue;
@@ -64,7 +64,7 @@ const Load& TheLoad() {
 }
 
 // Random tasks of the load's workloads, with an offered load of `offered`: with one task per GPU,
-// they would need this many times the GPUs. Above about 1.5, tasks queue even when collocated.
+// they would need `offered` times as many GPUs. Above about 1.5, tasks queue even when collocated.
 std::vector<Arrival> RandomTasks(std::int64_t tasks, std::int64_t gpus, double offered) {
   const std::vector<Arrival>& some = TheLoad().arrivals;
   base::Rng rng(7);
@@ -117,7 +117,7 @@ void RunRandom(benchmark::State& state, MonitorOptions::Mode mode, double offere
 void BM_Claims(benchmark::State& state) {
   RunRandom(state, MonitorOptions::Mode::kNone, 1.4);
 }
-// Uses the same queues, with a sample of every GPU each second.
+// Runs the same tasks as BM_Claims, but samples every GPU each second.
 void BM_Sampled(benchmark::State& state) {
   RunRandom(state, MonitorOptions::Mode::kOnDemand, 1.4);
 }
@@ -129,8 +129,8 @@ void Sizes(benchmark::internal::Benchmark* bench) {
 BENCHMARK(BM_Claims)->Apply(Sizes);
 BENCHMARK(BM_Sampled)->Apply(Sizes);
 
-// Runs a published policy in the published loop: `copies` copies of the trace on one server that
-// has the GPUs of as many servers.
+// Runs a published policy in its published scheduling loop, with `copies` copies of the trace on
+// one server of 4 x `copies` GPUs.
 void BM_Published(benchmark::State& state) {
   const std::int64_t copies = state.range(0);
   const Cluster cluster = Must(ParseCluster(fmt::format("{}xA100-40GB", 4 * copies)));
@@ -148,8 +148,8 @@ void BM_Published(benchmark::State& state) {
 }
 BENCHMARK(BM_Published)->ArgName("copies")->Arg(1)->Arg(16)->Unit(benchmark::kMillisecond);
 
-// Runs `copies` copies of the trace under carmad's rules on 1000 GPUs, with decisions by claims at
-// every event.
+// Runs `copies` copies of the trace on 1000 GPUs under carmad's rules, which decide at every event,
+// by claims alone.
 void BM_OwnRules(benchmark::State& state) {
   const Cluster cluster = Must(ParseCluster("125 * dgx-a100"));
   std::vector<Arrival> arrivals;

@@ -26,7 +26,7 @@ class Asking(spank_bed.SpankBed):
 
 
 def srun_ms(where, *options):
-    """The time of one srun in ms, from its start to its end."""
+    """How many milliseconds one srun takes."""
     began = time.monotonic()
     ran = where.run_as(USER, "srun", "--mem=100", *options, "true")
     if ran.returncode != 0:
@@ -35,7 +35,7 @@ def srun_ms(where, *options):
 
 
 def array_s(where, elements, *options):
-    """The time of an array in s, from the submission to the end of its last job."""
+    """How many seconds pass from the submission of an array to the end of its last job."""
     began = time.monotonic()
     ran = where.run_as(USER, "sbatch", "--parsable", "--mem=100", f"--array=1-{elements}", "--output=/dev/null", *options, "--wrap=true", check=True)
     job = ran.stdout.strip()

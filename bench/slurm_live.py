@@ -5,9 +5,9 @@ Slurm and carmad are real; GPUs and training are simulated and run --scale times
   exclusive   --gres=gpu:N
   shards      --gres=shard:GiB, as many as the job takes; a job on several GPUs has them exclusively, because Slurm has no other way
   leases      --carma-mem: a count of GiB for each node, with CARMA on the nodes
-In each way, users state job memory correctly. A job that fails is lost and is resubmitted immediately, so that all ways do the same work.
-The same load in the same layout is also run by `carma simulate`. Has the same requirements as tests/slurm. Exit status 1: leases have lost a job; 77: something
-is missing."""
+In all three ways, users state the memory of their jobs correctly. A failed job is lost and is resubmitted immediately, so that all ways do the same work. The
+same load in the same layout is also run by `carma simulate`. Has the same requirements as tests/slurm. Exit status 1: leases have lost a job; 77: something is
+missing."""
 
 import argparse
 import csv
@@ -26,7 +26,7 @@ import spank_bed  # noqa: E402
 
 USER = "nobody"
 TASKS_OF_A_SERVER, GAP_S = 60, 250
-POLL_S = 0.5  # real
+POLL_S = 0.5  # real seconds
 GIB_OF_A_GPU = 39  # whole GiB that tasks may use of a 40-GB A100
 POLICY = {"exclusive": "magm,cluster=slurm,gres=gpu,estimator=oracle", "shards": "magm,cluster=slurm,gres=shard,estimator=oracle",
           "leases": "magm,cluster=slurm,spread=true,wait_requeues=0,estimator=oracle"}
@@ -44,7 +44,7 @@ exit $code
 
 
 class Fast:
-    """Mixed into a bed whose simulated time is fast and whose Slurm answers immediately."""
+    """A mixin for beds with fast simulated time, in which Slurm answers immediately."""
 
     def _configuration(self, text):
         return super()._configuration(text).replace(*SOON) + "MinJobAge=100000\n"
@@ -65,7 +65,7 @@ class Plain(Fast, slurm.Bed):
 
 
 class Leases(Fast, spank_bed.SpankBed):
-    """A bed with a carmad on each node in its default configuration, with the simulated MPS. Jobs go to the node that has the fewest."""
+    """A bed with a carmad on each node, with defaults except for the simulated MPS. Slurm sends jobs to the least loaded node."""
 
     def _configuration(self, text):
         return super()._configuration(text).replace("PartitionName=main ", "PartitionName=main LLN=YES ")

@@ -24,8 +24,8 @@ constexpr int kTasks = 300;
 constexpr double kMeanSoloS = 3'600;
 constexpr int kGpus = 4;
 
-// Random tasks with an offered load of `offered`: with one task per GPU, they would need this many
-// times the GPUs.
+// Random tasks with an offered load of `offered`: with one task per GPU, they would need `offered`
+// times as many GPUs.
 std::vector<Arrival> RandomTasks(const trace::Catalogue& catalogue, double offered,
                                  std::uint64_t seed) {
   std::vector<const trace::Workload*> some;
@@ -101,7 +101,7 @@ void Print(const Case& each, const trace::Catalogue& catalogue, const Cluster& c
 }
 
 struct Start {
-  double told_min = 0;  // the expected start, measured from submission
+  double told_min = 0;  // from the submission to the expected start
   double real_min = 0;
 };
 // The starts of tasks that waited, by submission time relative to the first submission.

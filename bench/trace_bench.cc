@@ -35,7 +35,7 @@ std::string Jobs(const JobTrace& trace) {
   return text;
 }
 
-// The same jobs in the formats of other clusters.
+// Writes the benchmark's jobs in the formats of other clusters' traces.
 std::string Helios(const JobTrace& trace) {
   constexpr std::int64_t kStartMs = 1'585'699'200'000;
   std::string text =

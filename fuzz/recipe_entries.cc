@@ -11,8 +11,8 @@
 namespace carma::fuzz {
 namespace {
 
-// Stands in for every file that the training run refers to. A config.json contains a model's sizes,
-// refs/main a revision, and every other file the fuzzed bytes.
+// Stands in for every file that the training run refers to. Returns a model's sizes for
+// config.json, a revision for refs/main, and the fuzzed bytes for any other file.
 Result<std::string> AnyFile(const std::string& path, std::string_view bytes) {
   CARMA_CHECK(path.starts_with('/'), "file paths are absolute");
   if (path.ends_with("refs/main")) return std::string("0a");

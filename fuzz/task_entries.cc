@@ -77,7 +77,7 @@ void FuzzSpec(std::string_view bytes) {
 
 void FuzzOom(std::string_view bytes) {
   task::ExitEvidence evidence;
-  // The first byte determines how the task ended.
+  // The first byte chooses how the task ended.
   const unsigned char how = bytes.empty() ? 0 : static_cast<unsigned char>(bytes.front());
   evidence.exit_code = how & 1 ? how : 0;
   evidence.signal = how & 2 ? how % 64 : 0;
@@ -131,7 +131,7 @@ void FuzzMps(std::string_view bytes) {
               "the text from a log is one readable line");
   (void)task::SaysMpsServerReady(bytes, 12);
   (void)task::SaysMpsServerEnded(bytes);
-  // Reads the bytes as the arguments, one per line, of the child that controls MPS.
+  // Parses the bytes as the arguments (one per line) of the child process that controls MPS.
   std::vector<std::string> arguments;
   for (const std::string_view line : base::Split(bytes, '\n')) arguments.emplace_back(line);
   if (const auto order = task::ParseMpsArguments(arguments)) {

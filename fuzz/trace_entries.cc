@@ -58,7 +58,7 @@ void CheckJobs(const trace::JobTrace& jobs) {
   }
 }
 
-// Checks that the tools accept any trace that was read.
+// Checks that the trace tools accept every trace that can be read.
 void CheckTools(trace::JobTrace& jobs) {
   const trace::JobStatistics facts = trace::Describe(jobs, 4);
   CARMA_CHECK(facts.concurrency.peak_jobs <= jobs.jobs.size(),

@@ -56,7 +56,7 @@ void FuzzPairs(std::string_view bytes) {
   if (!pairs) return;
   for (const auto& [method, of_method] : {std::pair(core::SharingMethod::kStreams, &pairs->streams),
                                           std::pair(core::SharingMethod::kMps, &pairs->mps)}) {
-    // Larger inputs are not fitted, because that would take too long.
+    // Fitting larger inputs would take too long.
     if (of_method->empty() || of_method->size() > 1'000) continue;
     for (const sim::PairAgreement& each : sim::ComparePairs(method, *of_method)) {
       CARMA_CHECK(std::isfinite(each.mean_error) && each.mean_error >= 0,

@@ -30,7 +30,7 @@ DESTDIR="$carma" cmake --install "$build" --prefix /usr --strip >"$work/install.
 
 [ -z "$portable" ] || "$source/packaging/use_portable.sh" "$build" "$carma"
 
-# A library for programs that name it, outside the system's library path.
+# Programs load this library by its path, so it stays outside the system's library path.
 mkdir -p "$carma/usr/lib/carma"
 mv "$carma/usr/lib/libcarma-simgpu.so" "$carma/usr/lib/carma/"
 
@@ -54,7 +54,7 @@ fi
 
 install -D -m 644 "$source/packaging/carma.toml" "$carma/etc/carma/carma.toml"
 find "$carma/usr/share/man" -type f -exec gzip -9n {} +
-# The folder in which Debian's shells look.
+# The folder in which Debian's zsh looks for completions.
 mkdir -p "$carma/usr/share/zsh/vendor-completions"
 mv "$carma/usr/share/zsh/site-functions/_carma" "$carma/usr/share/zsh/vendor-completions/"
 rmdir "$carma/usr/share/zsh/site-functions"

@@ -12,7 +12,7 @@ list=$prefix/share/carma/installed
 before=()
 [ ! -r "$list" ] || mapfile -t before <"$list"
 cmake --install "$build" --prefix "$prefix"
-# Files of the older version that the new version does not have.
+# Removes files of the older version that the new version does not have.
 for file in "${before[@]}"; do
   [ -z "$file" ] || grep -qxF -- "$file" "$build/install_manifest.txt" || rm -f -- "$file"
 done

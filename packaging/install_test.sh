@@ -36,7 +36,7 @@ grep -q "systemctl enable --now $work/opt/lib/systemd/system/carmad.service" "$w
 for kind in system user; do
   units=$work/opt/lib/systemd/$kind
   grep -q "^ExecStart=$work/opt/bin/carmad$" "$units/carmad.service" || fail "the unit starts another carmad"
-  # carmad.service wants it, so it needs no `systemctl enable`.
+  # carmad.service wants the other two units, so they need no `systemctl enable`.
   grep -q "^Wants=carmad-shutdown.service$" "$units/carmad.service" || fail "nothing is wanted for the shutdown"
   grep -q "^Wants=carmad-tasks.service$" "$units/carmad.service" || fail "no group is wanted for the tasks"
   grep -q "^ExecStop=$work/opt/libexec/carma/at-shutdown" "$units/carmad-shutdown.service" || fail "the unit asks nobody to save"

@@ -1,4 +1,4 @@
-# For scripts that pack: which licences of other projects are included, and where they come from.
+# For packaging scripts: which licences of other projects are included, and where they come from.
 
 # Libraries that are compiled in, so that no file shows their origin. The packages of Boost and the C++ library have their version
 # in their names, so whichever version is installed is used.

@@ -1,4 +1,4 @@
-# For scripts that pack: version, machine and other facts of the build in the folder `build`. They are read from files, because
+# For packaging scripts: version, machine and other facts of the build in the folder `build`. They are read from files, because
 # the programs may be for another machine.
 
 cached() { sed -n "s/^$1:[A-Z]*=//p" "$build/CMakeCache.txt"; }

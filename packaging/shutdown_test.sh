@@ -82,7 +82,7 @@ mount -t cgroup2 cgroup2 /sys/fs/cgroup
 mount -t tmpfs tmpfs /run
 mount --bind $work/var /var/lib
 mkdir /run/systemd
-# This systemd must only be able to bring down itself.
+# This systemd must not be able to bring down the real machine.
 exec setpriv --bounding-set=-sys_boot --inh-caps=-sys_boot env -i container=test SYSTEMD_UNIT_PATH=$units \\
   PATH=/usr/sbin:/usr/bin:/sbin:/bin $systemd --system --log-target=null --unit=machine.target
 END

@@ -32,7 +32,7 @@ home=("${home[@]%/}")
 [ ${#home[@]} -eq 1 ] || { echo "tarball_test: expected one folder in $tarball" >&2; exit 1; }
 seen=${home[0]#"$inside"} # the same folder as the programs see it
 data=${work#"$inside"}
-# Words that precede a program. A root with nothing but glibc has no env.
+# The words that enter ROOT. They come after env, because ROOT may contain only glibc.
 inside_root=()
 [ -z "$inside" ] || inside_root=("$(PATH=$PATH:/usr/sbin type -P chroot)" "$inside")
 run=(env -i "PATH=$seen/bin:/usr/bin:/bin" "HOME=$data" ${inside_root[@]+"${inside_root[@]}"})

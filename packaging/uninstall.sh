@@ -36,7 +36,7 @@ for file in "${files[@]}"; do
   folder=$(dirname "$file")
   while [[ $folder == "$prefix"/?* ]] && rmdir -- "$folder" 2>/dev/null; do folder=$(dirname "$folder"); done
 done
-# Other software's folders are not empty, or existed before.
+# CARMA's own folders are removed unless other software has files there.
 for folder in share/carma/python share/carma/gpu-proof share/carma libexec/carma; do
   [ ! -d "$prefix/$folder" ] || find "$prefix/$folder" -name __pycache__ -prune -exec rm -r {} +
   [ ! -d "$prefix/$folder" ] || find "$prefix/$folder" -depth -type d -empty -delete

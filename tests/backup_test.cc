@@ -66,7 +66,7 @@ TEST_F(Backup, AServerContinuesFromACopyAndNoAttemptRunsTwice) {
   EXPECT_EQ(site.Task(held).priority, 5);
   EXPECT_EQ(site.Gpus()[1].state, "drain");
   EXPECT_FALSE(cli::GetTask(site.client(), later)) << "it was submitted after the copy";
-  // The old attempt's outcome is unknown, so its remains are removed and the task starts again.
+  // How the old attempt ended is unknown, so carmad kills its process and starts the task again.
   EXPECT_TRUE(process.Ends());
   ASSERT_EQ(gated.Hear(), "2");
   gated.Open();

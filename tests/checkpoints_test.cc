@@ -1,5 +1,5 @@
-// Tests tasks that have the same number, because two daemons share a working directory or an old
-// directory gets a new database.
+// Tests that tasks with the same number never mix up their checkpoints, whether two daemons share a
+// working directory or one daemon continues there with a new database.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>

@@ -62,7 +62,7 @@ struct Framework {
 
 class OutOfMemory : public ::testing::TestWithParam<std::tuple<const char*, Framework>> {};
 
-// Both tasks state too little memory, so the task that allocates second fails.
+// Both tasks request too little memory, so the one that allocates second fails.
 TEST_P(OutOfMemory, AnUnderestimatedTaskIsRetriedAndSucceeds) {
   const auto& [mode, framework] = GetParam();
   Site site({.settings = {{"recovery.mode", "\"" + std::string(mode) + "\""}}});
@@ -74,7 +74,7 @@ TEST_P(OutOfMemory, AnUnderestimatedTaskIsRetriedAndSucceeds) {
   EXPECT_TRUE(site.Carma({"drain", "1"}).Ok());
   const std::uint64_t neighbour = site.Train({"--gpu-mem", "8G"}, big);
   ASSERT_TRUE(Eventually([&] { return site.Task(neighbour).observed_mib >= 24'000; }));
-  // The neighbour's actual use is known. 16 GiB are free, and the task requests 8 GiB.
+  // The neighbour's actual use is known by now: 16 GiB are free, so a request of 8 GiB fits.
   big.solo_s = 50;
   const std::uint64_t crashes = site.Train({"--gpu-mem", "8G"}, big);
   ASSERT_TRUE(Eventually([&] { return site.Task(crashes).ooms > 0; }));

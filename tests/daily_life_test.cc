@@ -253,7 +253,7 @@ TEST_F(Background, TheShellComesBackOnceTheSocketAnswers) {
   EXPECT_THAT(second.err, HasSubstr(fmt::format("in use by another carmad (pid {})", pid)));
   ASSERT_TRUE(Eventually([&] { return cli::ListGpus(site.client()).has_value(); }));
   EXPECT_EQ(site.Await(site.Submit({"--", "/bin/true"})).state, "succeeded");
-  // After the hangup, nothing is written to a log that was moved away.
+  // After a hangup, carmad opens its log again, so a log that was moved away does not grow.
   const std::string log = site.state_dir() + "/carmad.log";
   EXPECT_THAT(ReadText(log), HasSubstr("event=task_submitted task=1"));
   std::filesystem::rename(log, log + ".1");
@@ -303,7 +303,7 @@ TEST_F(Background, ReportsWhyItDoesNotServeAndLeavesNoProcess) {
 // ---- the log ----
 
 TEST_F(DailyLife, InTheJournalEachLineHasItsPriority) {
-  // The environment names the stream's device and inode, as under a service manager.
+  // JOURNAL_STREAM holds the device and inode of standard error, as under a service manager.
   const auto in_journal = [](Words argv) {
     argv.insert(
         argv.begin(),

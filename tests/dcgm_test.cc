@@ -41,7 +41,7 @@ TEST_F(Dcgm, APercentageClosesItsGpu) {
   Start(
       "echo '#Entity PCBID SMACT'; while :; do echo GPU 0 N/A 0.5; echo GPU 1 N/A 57.0; "
       "sleep 0.1; done");
-  // The GPU is down until its first sample.
+  // Waits for the reason, because the GPU is also down until its first sample.
   EXPECT_TRUE(Eventually(
       [&] { return site.Gpus()[1].trouble.find("SMACT is 57.0") != std::string::npos; }));
   EXPECT_EQ(site.Gpus()[1].state, "down");

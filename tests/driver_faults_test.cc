@@ -247,7 +247,7 @@ TEST(NoDriver, TheDaemonServesStatusWithTheReason) {
   const Ran refused = site.Carma({"submit", "--", "/bin/true"});
   EXPECT_EQ(refused.code, 1);
   EXPECT_THAT(refused.err, HasSubstr("no GPU"));
-  // The configuration can be reloaded even if no part of the daemon uses it yet.
+  // The configuration can be reloaded even without a GPU.
   const std::int64_t read_ms = site.Status().config_read_ms;
   site.Set("policy.margin", "\"100M\"");
   site.daemon().Signal(SIGHUP);

@@ -54,7 +54,7 @@ Function* Real(Function*, const char* name) {
   return reinterpret_cast<Function*>(::dlsym(RTLD_NEXT, name));
 }
 
-// Each kind of call fails with the error that the kernel would return.
+// error: what the kernel returns when it refuses this kind of call.
 template <class Function, class... Arguments>
 auto Call(const char* name, int error, Function* function, Arguments... arguments) {
   if (Fails(name)) {
@@ -127,7 +127,7 @@ int epoll_create1(int flags) noexcept {
   return Call("epoll_create1", EMFILE, &::epoll_create1, flags);
 }
 int epoll_ctl(int epoll, int operation, int fd, epoll_event* event) noexcept {
-  // Removing or changing an entry needs no memory.
+  // Only adding an entry needs memory, so the other operations never fail.
   if (operation != EPOLL_CTL_ADD)
     return Real(&::epoll_ctl, "epoll_ctl")(epoll, operation, fd, event);
   return Call("epoll_ctl", ENOMEM, &::epoll_ctl, epoll, operation, fd, event);
@@ -156,7 +156,7 @@ int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*
   if (Fails("pthread_create")) return EAGAIN;
   return Real(&::pthread_create, "pthread_create")(thread, attributes, run, argument);
 }
-// pidfd_open and clone3, for which the C library has no wrappers yet.
+// For pidfd_open and clone3, which the C library does not wrap yet.
 long syscall(long number, ...) noexcept {
   va_list list;
   va_start(list, number);

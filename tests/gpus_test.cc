@@ -50,7 +50,7 @@ std::optional<double> HighestSm(const api::GpuHistoryView& gpu) {
 
 TEST_F(Gpus, ShowTheirHistoryAfterARestart) {
   const std::uint64_t id = site.Train({}, {.memory_mib = 4000, .solo_s = 1e6, .sm_active = 0.5});
-  // The span reaches back far enough that the database is read outside the loop.
+  // The span reaches back so far that the database is read outside the event loop.
   const auto books = [this](const std::string& uuid) {
     const auto ever = site.client().Get("/v1/gpus/" + uuid + "/history?from_ms=0&points=1");
     EXPECT_TRUE(ever) << ever.error().message;
@@ -59,7 +59,7 @@ TEST_F(Gpus, ShowTheirHistoryAfterARestart) {
     EXPECT_THAT(view->points, SizeIs(Le(1)));
     return view->points.empty() ? api::GpuHistoryView::Point{} : view->points[0];
   };
-  // On a busy machine, readings may be too far apart to show a span of time.
+  // Waits until the history shows the task. On a busy machine, readings may be far apart.
   const std::string uuid = site.Gpus()[0].uuid;
   EXPECT_TRUE(Eventually([&] {
     const auto point = books(uuid);

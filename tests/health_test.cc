@@ -38,8 +38,8 @@ class Health : public ::testing::Test {
   Site site;
 };
 
-// A night's queue on a server with a broken driver. Each task imports its framework, fails, and
-// reports the failure as PyTorch would.
+// A night's queue on a server whose driver breaks. While it is broken, each task fails with the
+// error that PyTorch prints.
 class Breaker : public ::testing::Test {
  protected:
   Breaker() { WriteText(order(), ""); }
@@ -210,7 +210,7 @@ TEST_F(Health, AForeignProcessIsShownWithItsUserAndCommand) {
   site.Start();
   Child stranger = Child::Start({Program("carma-simgpu"), "hold", "--state", site.gpus_file(),
                                  "--gpu", "1", "--mib", "3000"});
-  // Waits until the program's name is shown. Values that take longer to read appear later.
+  // Waits for the program's name, because values that take longer to read appear later.
   ASSERT_TRUE(Eventually([&] {
     const api::GpuView gpu = Gpu(1);
     return !gpu.foreign.empty() && gpu.foreign[0].command.starts_with(Program("carma-simgpu"));

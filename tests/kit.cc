@@ -74,8 +74,8 @@ void KillLeftovers(const std::string& folder) {
 }
 
 // Settings for a server whose clock runs a thousand times faster than real time, on a machine that
-// is busy with other tests. Samples are rare, and a slow machine never makes a sample count as too
-// old.
+// is busy with other tests. Samples are rare and never count as too old, however slow the machine
+// is.
 std::map<std::string, std::string> UsualSettings() {
   // Tasks share GPUs through streams, with as many neighbours as under MPS, so that no test depends
   // on NVIDIA's programs on this machine.

@@ -144,7 +144,7 @@ TEST_F(Lease, AStoppedProcessTakesItsGpusWhenItContinues) {
   Child waiting = Ask("echo $CUDA_VISIBLE_DEVICES", {"--exclusive", "-G", "2"});
   ExpectWaiting(1);
   waiting.Signal(SIGSTOP);
-  // If the process were running, it would now get its GPUs and hold them for 30 s.
+  // Waits until the process has really stopped. Otherwise, it could still take the GPUs.
   ASSERT_TRUE(Eventually([&] {
     const auto stat = base::ReadProcessStat(waiting.pid());
     return stat && stat->state == 'T';

@@ -209,7 +209,7 @@ TEST_F(Lifecycle, AWaitingTaskIsCancelledWithoutEverRunning) {
 
 TEST_F(Lifecycle, ARunningTaskIsCancelledWithItsWholeGroup) {
   Bell bell(site.out_dir() + "/bell");
-  // The command starts a child in the background that ignores SIGTERM.
+  // The command and the child that it starts in the background ignore SIGTERM.
   const std::uint64_t id =
       site.Submit({"--", "/bin/sh", "-c",
                    "trap '' TERM; sleep 10000 & echo $! > " + bell.path() + "; wait; wait; wait"});

@@ -80,7 +80,7 @@ TEST_F(Mig, AnXidOfOneInstanceIsNotItsNeighbours) {
 }
 
 TEST_F(Mig, ALostGpuTakesItsInstancesAlongAndTheirTasksStartElsewhere) {
-  // While other GPUs are free, the whole GPU has the lowest score.
+  // Occupies the whole GPU first, so that the next task goes to an instance.
   const auto large = site.Train({"--gpu-mem", "30G"}, {.memory_mib = 30'000, .solo_s = kLongTask});
   ASSERT_EQ(site.AwaitState(large, "running").gpu_indices.at(0), 2);
   ASSERT_TRUE(Eventually([&] { return Gpu(2).used_mib >= 30'000; }));

@@ -101,8 +101,8 @@ class Mps : public ::testing::Test {
     EXPECT_TRUE(Eventually([&] { return Servers().empty(); })) << "a control daemon still runs";
   }
 
-  // Cancels the first of a server's two clients. This client ignores SIGTERM. If it were killed
-  // while computing, the server and the other client would go down too.
+  // Cancels one of a server's two clients. It ignores SIGTERM, and killing it while it computes
+  // would also take down the server and the other client, so the server must terminate it.
   void ExpectTheCancelledClientGoesAlone() {
     Training stubborn = kSmall;
     stubborn.more = {"--ignore-term"};
@@ -297,7 +297,7 @@ TEST_F(Mps, AFaultIsChargedToItsProgramAndNotToItsNeighbours) {
   EXPECT_EQ(failed.reason, "GpuFault") << failed.reason_text;
   EXPECT_EQ(failed.attempt, 1);
   for (const std::uint64_t id : neighbours) {
-    // A victim uses streams until the culprit has exited.
+    // Until the culprit has exited, a restarted victim uses streams, so AwaitClient() would fail.
     api::TaskView task;
     EXPECT_TRUE(Eventually([&] { return (task = site.Task(id)).observed_mib > 0; }));
     EXPECT_EQ(task.attempt, 2) << site.Carma({"history", std::to_string(id)}).out;

@@ -76,7 +76,7 @@ TEST_F(Notify, AProgramRunsAsTheSubmitterAndAMailGoesToThem) {
 
 TEST_F(Notify, AProgramHasTheLimitsOfATaskAndLeavesNothingBehind) {
   const std::string told = site.out_dir() + "/told.sh", left = site.out_dir() + "/left";
-  // The ulimit option that limits processes differs between shells.
+  // Reads the limit from /proc, because shells have different ulimit options for processes.
   WriteText(told,
             "#!/bin/sh\n(grep NoNewPrivs /proc/self/status\n"
             "sed -n 's/^Max processes *\\([^ ]*\\).*/\\1/p' /proc/self/limits\n"

@@ -46,8 +46,8 @@ class DeviceFile : public ::testing::Environment {
 };
 const auto* const kDeviceFile = ::testing::AddGlobalTestEnvironment(new DeviceFile);
 
-// Whether this machine has a driver. Some tests expect that no server starts, which is true only
-// without a driver.
+// Whether this machine has a driver. Some tests expect that no MPS server starts, which is true
+// only without a driver.
 bool DriverHere() {
   return base::Exists("/proc/driver/nvidia/version");
 }
@@ -104,7 +104,7 @@ class NvidiaMps : public Branch {
     EXPECT_THAT(Processes(), IsEmpty());
     EXPECT_FALSE(base::Exists(Pipes()));
   }
-  // Without a GPU, no server starts, but the daemon keeps running.
+  // Without a GPU, no MPS server starts, but the control daemon keeps running.
   void StartWithoutServer() {
     const auto server = Control().Ready(Soon());
     if (server && DriverHere()) return;
@@ -204,7 +204,7 @@ TEST_P(NvidiaMps, TheDaemonRunsAsTheUser) {
   EXPECT_THAT(Log("server.log"), HasSubstr("Startup"));
 }
 
-// Control programs of branch 535 kept one process for each user and GPU running forever.
+// Control programs of branch 535 used to leave a process behind for each user and GPU.
 TEST_P(NvidiaMps, NothingIsLeftByACarmadThatWasKilledAndStartedAgain) {
   Site site{{.shape = "1xA100-40GB"}};
   const std::string program = site.folder() / "control";
@@ -246,7 +246,7 @@ TEST_P(NvidiaMps, NothingIsLeftByACarmadThatWasKilledAndStartedAgain) {
   EXPECT_THAT(Log("control.log"), HasSubstr("Starting control daemon"));
 }
 
-// Since branch 580, the control program calls the driver before it starts. If the call fails, it
+// Since branch 580, the control program first calls the driver. If that call fails, the program
 // exits with CUDA's error.
 class NvidiaMpsWithoutDriver : public NvidiaMps {};
 INSTANTIATE_TEST_SUITE_P(OfBranch, NvidiaMpsWithoutDriver, ::testing::Values("580"), BranchName);
@@ -259,8 +259,8 @@ TEST_P(NvidiaMpsWithoutDriver, ExplainsAControlProgramThatDoesNotStart) {
               HasSubstr("the MPS control program failed: it exited with code"));
 }
 
-// Control programs of earlier branches do not support servers for several users, so carmad refuses
-// them before it starts them.
+// Control programs before branch 580 do not support servers for several users, so carmad refuses
+// them without starting them.
 class NvidiaMultiUser : public NvidiaMps {};
 INSTANTIATE_TEST_SUITE_P(OfBranch, NvidiaMultiUser, ::testing::Values("535", "550", "580"),
                          BranchName);

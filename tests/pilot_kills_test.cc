@@ -29,7 +29,7 @@ constexpr int kLeaseCodes = 100;
 constexpr std::chrono::minutes kAllEnd{10};
 
 // Usage: work.sh SIDE quick|saver, or work.sh SIDE lease NUMBER. The script records each of its
-// starts. A saver checks that it continues from its own checkpoint.
+// starts. A saver also records whose checkpoint it continues from.
 constexpr char kWork[] = R"sh(
 me=$1.$CARMA_TASK_ID
 if [ "$2" = lease ]; then
@@ -142,7 +142,7 @@ class PilotKills : public ::testing::Test {
 
   void Submit(const Side& side, std::int64_t count, const std::string& array_end, const char* kind,
               std::vector<std::string> options) const {
-    // Leases are started first, so that some are always running.
+    // With this priority, leases go before tasks, so that some leases are always running.
     std::vector<std::string> words = {
         Program("carma"), "submit", "--memory", "20G",
         "--priority",     "-10",    "-a",       fmt::format("1-{}{}", count, array_end)};
@@ -221,7 +221,7 @@ class PilotKills : public ::testing::Test {
     int starts = 0;
     for (std::string line; std::getline(output, line);) {
       if (line.starts_with("carma: ")) continue;      // a message for the task's owner
-      if (line == "User defined signal 1") continue;  // signalled before its trap was set
+      if (line == "User defined signal 1") continue;  // came before the trap was set
       EXPECT_EQ(line, me) << task.stdout_path;
       ++starts;
     }

@@ -88,7 +88,7 @@ class Bell {
   std::string rest_;
 };
 
-// Waits for a process that is not a child of this process to exit.
+// Waits for the exit of a process that need not be a child of this one.
 class Watched {
  public:
   explicit Watched(pid_t pid);

@@ -86,7 +86,7 @@ class Profile : public ::testing::Test {
         << site.SimGpu({"audit"}).Text();
     EXPECT_TRUE(Eventually([&] { return Keepers().empty(); }));
   }
-  // Command lines of processes that mention this test's folder.
+  // Command lines that contain --keep and mention this test's folder.
   std::vector<std::string> Keepers() const {
     std::vector<std::string> found;
     for (const auto& entry : std::filesystem::directory_iterator("/proc")) {

@@ -1,4 +1,4 @@
-// Tests that the progress that tasks print appears in all of the server's responses.
+// Tests that the progress that tasks print appears wherever the server reports it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

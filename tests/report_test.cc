@@ -71,7 +71,7 @@ TEST_F(Reports, ShowWaitsOfTheQueueHead) {
   const std::uint64_t second =
       site.Train({"--gpus", "2", "--exclusive"}, {.memory_mib = 4000, .solo_s = 5});
   site.ExpectWaits(second, "Exclusive");
-  // A wait shorter than the time between two checks of the queue is not recorded.
+  // Waits for the record, because a wait that ends before the next check of the queue leaves none.
   EXPECT_TRUE(Eventually([this] { return Ask().run->line_waits_s.contains("Exclusive"); }));
   first.Open();
   ASSERT_EQ(site.Await(second).state, "succeeded");
@@ -127,7 +127,7 @@ TEST_F(Reports, CompareActivityWithEarlierRuns) {
   EXPECT_THAT(of_activity(0), IsEmpty()) << "nothing was known about the first task";
   ASSERT_THAT(of_activity(1), SizeIs(1));
   EXPECT_EQ(of_activity(1)[0].by, "history");
-  // The clock runs so fast that some readings are taken after the work is done.
+  // The clock runs so fast that readings after the end of the work may lower these values.
   for (const double told : {of_activity(1)[0].predicted, of_activity(1)[0].seen}) {
     EXPECT_GT(told, 0);
     EXPECT_LT(told, 0.55);

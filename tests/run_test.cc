@@ -194,7 +194,7 @@ TEST_F(Run, WithoutADaemonTheTasksOwnExitCodeIsOurs) {
 
 TEST_F(Run, RetriesInTheTerminalAfterRunningOutOfMemory) {
   site.Start();
-  // The first attempt states too little memory and fails with PyTorch's message.
+  // The first attempt fails with PyTorch's out-of-memory message.
   const std::string fails =
       "test -e tried && { echo again; exit 0; }; touch tried; "
       "echo 'torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB' >&2; exit 1";

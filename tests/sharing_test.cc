@@ -84,8 +84,8 @@ TEST_F(Sharing, LimitsAndAccountsAreRightAfterFortyKills) {
   std::vector<api::TaskView> one_each = tasks;
   for (api::TaskView& task : one_each) task.gpus = 1;
   EXPECT_LE(MostGpusAtOnce(one_each), 3) << "running tasks";
-  // An attempt also counts if the daemon had decided to start it but was killed before the attempt
-  // had a process.
+  // Usage must agree with the database, which also has attempts that never got a process because
+  // the daemon was killed after it had decided to start them.
   const Ran sum =
       RunProgram({"python3", "-c",
                   "import sqlite3, sys\n"
@@ -159,7 +159,7 @@ TEST_F(TwoUsers, ALimitAffectsOneUserAndCannotBeEvaded) {
   EXPECT_THAT(fourth.err, HasSubstr("nobody"));
   EXPECT_EQ(site.Carma({"submit", "--array", "0-9", "--", "/bin/true"}, Ada()).code, 2);
   EXPECT_EQ(site.Carma({"submit", "--time", "2h", "--", "/bin/true"}, Ada()).code, 2);
-  // A different user name in the request has no effect, because the kernel identifies the caller.
+  // Another user's name in the environment has no effect, because the kernel identifies the caller.
   RunOptions disguised = Ada();
   disguised.environment = {{"USER", "daemon"}, {"LOGNAME", "daemon"}, {"SUDO_USER", "daemon"}};
   EXPECT_EQ(site.Carma({"submit", "--", "/bin/true"}, disguised).code, 2);

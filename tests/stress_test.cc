@@ -122,7 +122,7 @@ TEST_F(Stress, EveryTaskEndsOnceAlthoughTheDaemonIsKilled) {
     const std::chrono::milliseconds life(rng_.Below(i % 5 == 0 ? 20 : 700));
     ASSERT_FALSE(WaitReadable(site_.daemon().end_fd(), life)) << site_.daemon().Err();
     site_.Stop(SIGKILL);
-    site_.Start(i % 5 != 4 || i + 1 == kills);  // tasks are loaded after the GPUs
+    site_.Start(i % 5 != 4 || i + 1 == kills);  // false: does not wait for GPUs or tasks
     ASSERT_FALSE(HasFatalFailure());
   }
   for (std::int64_t i = 0; i < tasks; ++i) {
@@ -160,7 +160,7 @@ TEST_F(Stress, NoAttemptBeginsTwiceAlthoughEverythingIsKilled) {
     if (which < 6) continue;
     site_.Stop(SIGKILL);
     ++killed_["carmad"];
-    // An exiting shim may remove its own files at the same time.
+    // Tries again if an exiting shim removes its own files at the same time.
     std::error_code again;
     do {
       if (killed_["carmad"] == 5)

@@ -78,7 +78,7 @@ make_root() {
   eval "$(apt-config shell proxy Acquire::http::Proxy)"
   [ -z "$proxy" ] || export http_proxy=${http_proxy:-$proxy}
   work=$(mktemp -d "$cache/make.XXXXXX")
-  # In separate namespaces, with which debootstrap's mounts disappear.
+  # In separate namespaces, so that debootstrap's mounts disappear with them.
   within unshare --mount --pid --fork --kill-child --mount-proc \
     debootstrap --variant=minbase ${options[@]+"${options[@]}"} "$1" "$work/root" ${mirror:+"$mirror"} $script >"$cache/log" 2>&1 </dev/null || {
     rm -rf --one-file-system "$work"

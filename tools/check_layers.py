@@ -10,7 +10,7 @@ import re
 import sys
 
 SOURCE = pathlib.Path(__file__).resolve().parent.parent / "src"
-INCLUDE = re.compile(r'^#include "([^"]+/[^"]+)"', re.MULTILINE)  # that name a folder
+INCLUDE = re.compile(r'^#include "([^"]+/[^"]+)"', re.MULTILINE)  # includes that name a folder
 # The core gets the time from outside and does no input or output.
 IMPURE = re.compile(
     r"^#include <(chrono|thread|mutex|fstream|iostream|unistd\.h|sys/.*|random|filesystem)>", re.MULTILINE)

@@ -26,7 +26,7 @@ LIMIT_S = 90  # for everything, because a network that drops packets must not de
 
 DEBIAN = "http://deb.debian.org/debian/pool/non-free/n/nvidia-graphics-drivers/"
 UBUNTU = "http://archive.ubuntu.com/ubuntu/pool/restricted/n/nvidia-graphics-drivers-580-server/"
-# Keeps files by their SHA-1 that Debian's servers have deleted. Its files are checked like all others.
+# Keeps files that Debian's servers have deleted, by their SHA-1. They are checked like all others.
 SNAPSHOT = "https://snapshot.debian.org/file/"
 
 MPS = {"usr/bin/nvidia-cuda-mps-control": "bin/nvidia-cuda-mps-control",
@@ -36,8 +36,8 @@ MPS_UBUNTU = {"usr/bin/nvidia-cuda-mps-control": "bin/nvidia-cuda-mps-control",
 NVML = {"usr/lib/x86_64-linux-gnu/nvidia/current/libnvidia-ml.so.1": "lib/libnvidia-ml.so.1"}
 CUDA = {"usr/lib/x86_64-linux-gnu/nvidia/current/libcuda.so.1": "lib/libcuda.so.1"}
 
-# branch -> (address, SHA-256, SHA-1, files to take from it). The long-term branch of Debian 12 and the branch of Debian 13. Of
-# branch 580, only the control program, which does not start without a driver, because its library is 59 MB.
+# branch -> (address, SHA-256, SHA-1, files to take from it). The long-term branch of Debian 12 and the branch of Debian 13. Branch
+# 580 has only the control program, which does not start without a driver: its library would be a download of 59 MB.
 BRANCHES = {
     "535": [
         (DEBIAN + "nvidia-cuda-mps_535.261.03-1_amd64.deb",

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Builds the documents as a searchable site: site.py OUTPUT_DIR. Fails if the target of a link, a page or a place on it, does not exist.
+"""Builds the documents as a searchable site: site.py OUTPUT_DIR. Fails if a link leads to a missing page or anchor.
 
 Uses Debian's packages mkdocs and mkdocs-material on README.md and docs; exit status 77 if they are missing. The site loads nothing from
 elsewhere."""
@@ -56,7 +56,7 @@ def prepare(source):
 
 
 class Page(html.parser.HTMLParser):
-    """The targets of a page's links, and the places on the page that links may name."""
+    """The targets of a page's links, and its anchors."""
 
     def __init__(self, path):
         super().__init__()
@@ -64,7 +64,7 @@ class Page(html.parser.HTMLParser):
         self.feed(path.read_text(encoding="utf-8"))
 
     def handle_starttag(self, tag, attrs):
-        """Collects links and places."""
+        """Collects links and anchors."""
         found = dict(attrs)
         self.places |= {found[name] for name in ("id", "name") if found.get(name)}
         self.links += [found[name] for name in ("href", "src") if found.get(name)]

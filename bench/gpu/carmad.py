@@ -13,7 +13,7 @@ from typing import Any, Dict, List
 from programs import ProofError, output_of
 from proof import Proof
 
-IDLE_AFTER_S = 5  # shorter than a training, so that a false alarm would be noticed
+IDLE_AFTER_S = 5  # shorter than a training run, so that a false alarm would be noticed
 ANSWER_LIMIT_S = 60
 LEFT_ALONE = "not in CUDA_VISIBLE_DEVICES"
 

@@ -24,7 +24,7 @@ class GpuLooks:
         self._unattributed: List[int] = []
         self._shares_by: Dict[str, int] = {}
         self._share_gaps: List[float] = []
-        # for each task, the times since which it was reported as idle
+        # for each task, the start times of the idle spans that were reported
         self.idle: Dict[int, Set[int]] = {}
 
     def take(self, carma: Carma) -> List[Dict[str, Any]]:
@@ -110,7 +110,7 @@ class GpuLooks:
 
 
 def false_alarms(since_ms: Set[int], begin_ms: Optional[float], end_ms: Optional[float]) -> int:
-    """How often a task was reported as idle for a span within its training, from begin to end.
+    """How often a task was reported as idle for a span between begin and end of its training.
     While a task loads, it does not use its GPU, so such a report is correct."""
     if begin_ms is None or end_ms is None:
         return 0

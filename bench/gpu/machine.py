@@ -20,7 +20,7 @@ DRIVERS = (
     "/usr/lib/wsl/lib/libnvidia-ml.so.1",
 )
 PROGRAM_FOLDERS = ("/usr/local/nvidia/bin", "/usr/lib/wsl/lib")
-FIRST_PID_NAMESPACE = "pid:[4026531836]"  # the kernel's own number for it
+FIRST_PID_NAMESPACE = "pid:[4026531836]"  # fixed by the kernel for the machine's own namespace
 # Variables that point to a foreign MPS daemon, which tasks must not use.
 MPS_VARIABLES = re.compile(r"CUDA_MPS_")
 

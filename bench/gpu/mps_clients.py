@@ -23,7 +23,7 @@ def parent_of(pid: int) -> int:
 
 
 def lies_below(pid: int, ancestors: Set[int]) -> int:
-    """The pid of the process or its nearest ancestor that is in the set; 0 if there is none."""
+    """The first pid in the set, from the process up through its ancestors; 0 if there is none."""
     while pid > 1 and pid not in ancestors:
         pid = parent_of(pid)
     return pid if pid in ancestors else 0

@@ -19,7 +19,7 @@ sys.path[:0] = [os.path.join(HERE, "..", "python"), os.path.join(HERE, "..", "..
 from carma_collect import CollectError, Gpu  # noqa: E402
 
 MIB = 1 << 20
-GPM = {"sm_active": 2, "sm_occupancy": 3}  # NVML's numbers of metrics in percent
+GPM = {"sm_active": 2, "sm_occupancy": 3}  # NVML's numbers for metrics in percent
 
 
 class NoGpu(Exception):

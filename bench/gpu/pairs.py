@@ -14,7 +14,7 @@ HOURS = 6  # time limit of `carma profile`; a run that is still going then has h
 
 
 def models(proof: Proof, count: int) -> List[Task]:
-    """The first tasks, with each model once."""
+    """The first task of each model, for at most `count` models."""
     first: Dict[str, Task] = {}
     for task in proof.tasks:
         first.setdefault(task.model, task)

@@ -108,7 +108,7 @@ class Phase:
             yield path
 
     def _doctor(self, carma: Carma) -> None:
-        """Returns the findings of `carma doctor` on this machine. Runs once, while nothing else
+        """Writes the findings of `carma doctor` on this machine. Runs once, while nothing else
         does, because it measures the cost of a CUDA context. Its exit code reports findings, not
         errors."""
         path = os.path.join(self.proof.output, "doctor.json")

@@ -14,7 +14,7 @@ class ProofError(Exception):
 
 
 def output_of(command: Sequence[str], timeout_s: float = 60, **options: Any) -> str:
-    """Raises ProofError with the program's last line if the program fails."""
+    """Returns a program's output. Raises ProofError with its last line if the program fails."""
     try:
         done = subprocess.run(
             command, timeout=timeout_s, text=True, capture_output=True, check=False, **options

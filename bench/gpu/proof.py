@@ -17,8 +17,8 @@ from proof_tasks import LOAD_S, Task, chosen_tasks
 HERE = os.path.dirname(os.path.abspath(__file__))
 DRY_SHAPE = "1xA100-40GB"  # its tasks' durations need no scaling
 DRY_SCALE = 20  # simulated seconds per second
-CLOSING_S = 20  # of --minutes, reserved for the reports
-# of --minutes, reserved for the cost of monitoring: pairs of blocks, loading, the end
+CLOSING_S = 20  # seconds of --minutes that are reserved for the reports
+# seconds of --minutes that are reserved for run_overhead(): loading, pairs of blocks, the end
 OVERHEAD_S = 50
 
 

@@ -6,7 +6,7 @@ server. Then tests shares, limits and faults under MPS. docs/server/sweep.md.
     sweep.py --output DIR                 on GPU 0, in eight minutes
     sweep.py --output DIR --dry           the same steps without a GPU and without PyTorch
 
-Each workload has one process during a whole mode, which computes only during measurements.
+The process of each workload lives for a whole mode, but computes only during measurements.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ from sweep_plan import (
 )  # noqa: E402
 from sweep_process import Log, Worker, end_all  # noqa: E402
 
-CUT_S = 0.5  # cut off each measurement: steps queued before, rising clocks
-SHORTEST_S, LONGEST_S = 1.2, 3.2  # length of the rest, which counts
+CUT_S = 0.5  # start of each measurement that is ignored: earlier steps, rising clocks
+SHORTEST_S, LONGEST_S = 1.2, 3.2  # length of the part that counts
 STEPS = 7  # minimum number of steps of the slowest worker
 ALONE_S, AGAIN_S = 2.5, 1.5
 ANSWER_S = 15  # for the last steps after a measurement
@@ -187,7 +187,7 @@ class Sweep:
         done = 0
         for names in planned:
             group = members(names, workers)
-            # A shorter group may still have time.
+            # A later group may take less time and still fit.
             if not group or time.monotonic() + self._length_s(group) + kept_s + 0.3 > end:
                 continue
             rates = self.measure(mode, "group", group)

@@ -20,8 +20,8 @@ NEWCOMER_S = 8
 
 
 class Watching:
-    """Watches from now to stop() when workers end, the state of the server, and whether
-    newcomers can compute."""
+    """Watches, from now to stop(), when workers end, which state the server is in, and whether
+    new processes can compute."""
 
     def __init__(self, log: Log, mps: Mps, workers: Sequence[Worker], title: str):
         self._log, self._mps, self._workers, self._title = log, mps, workers, title

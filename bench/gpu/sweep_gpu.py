@@ -13,7 +13,7 @@ from typing import Any, Dict, List, Optional
 
 from nvml_watch import MIB, WatchedGpu
 
-GPM = {  # NVML's numbers of metrics in percent
+GPM = {  # NVML's numbers for metrics in percent
     "u": 2,
     "occupancy": 3,
     "tensor": 5,

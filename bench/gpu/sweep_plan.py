@@ -1,11 +1,11 @@
-"""Determines which workloads a sweep measures, in which groups and in which order. Pure
+"""Chooses which workloads a sweep measures, in which groups and in which order. Pure
 functions."""
 
 from __future__ import annotations
 
 from typing import Any, Dict, List, Sequence
 
-# In order of the value of their pairs; the last workload's pairs are measured last.
+# The workloads whose pairs are worth most come first; pairs with the last one are measured last.
 ORDER = [
     "mnist-b64",
     "resnet50-b32",
@@ -111,7 +111,7 @@ def rate_of(ends: Sequence[float], begin: float, end: float) -> Dict[str, Any]:
     """Steps per second between the first and the last step that ended in a window. rate is None
     if fewer than two steps ended."""
     seen = [each for each in ends if begin <= each <= end]
-    if len(seen) < 3:  # steps about as long as the window: use all but the first, which had a start
+    if len(seen) < 3:  # steps are about as long as the window: use all ends but the first
         seen = list(ends)[1:]
     if len(seen) < 2:
         return {"steps": len(seen), "rate": None}

@@ -46,7 +46,7 @@ class Worker:
 
     def __init__(self, name: str, mode: str, device: str, folder: str, environment: Dict[str, str]):
         self.name, self.mode, self.base = name, mode, base_name(name)
-        self.step_s = 0.0  # alone
+        self.step_s = 0.0  # seconds per step when alone
         self.held_mib = 0.0  # memory held by PyTorch's allocator
         self._words = os.path.join(folder, f"{mode}-{name}.txt")
         with open(self._words, "wb") as words:

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Converts the pairs of a sweep for `carma simulate validate --pairs`: the speed of each workload
-next to the other, relative to alone, with its SM activity and DRAM activity alone, in percent.
+"""Converts the pairs of a sweep for `carma simulate validate --pairs`. A row has the speed of each
+workload next to the other, relative to alone, and its SM and DRAM activity alone, in percent.
 
     sweep_table.py DIR/results.jsonl > pairs.csv
 """
@@ -31,7 +31,7 @@ class Alone:
 
 
 def pairs_csv(lines: Iterable[Dict[str, Any]]) -> str:
-    """Leaves out a pair unless the activity of both workloads was measured alone."""
+    """Leaves out pairs with a workload whose activity alone was not measured."""
     alone: Dict[Tuple[str, str], Alone] = {}
     pairs = []
     for line in lines:

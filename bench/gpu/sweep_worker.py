@@ -21,14 +21,14 @@ import time
 from typing import Any, Callable, Deque, Dict
 
 IN_FLIGHT = 2  # the host may be this many steps ahead of the GPU
-WARM_UP_STEPS = 5  # cuDNN chooses algorithms, and the allocator grows
+WARM_UP_STEPS = 5  # in which cuDNN chooses algorithms and the allocator grows
 TIMED_STEPS = 3
 PRETENDED_STEP_S = 0.004
 DIES_WITH_PARENT = 1  # PR_SET_PDEATHSIG
 
 
 class Pretended:
-    """Stands in for a training: its steps only sleep, so it needs neither a GPU nor PyTorch."""
+    """Stands in for training: its steps only sleep, so it needs neither a GPU nor PyTorch."""
 
     def open(self) -> Dict[str, float]:
         return {}
@@ -121,7 +121,7 @@ def main() -> None:
     name, device = sys.argv[1:]
     answers = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)
-    ctypes.CDLL(None).prctl(DIES_WITH_PARENT, 9)  # whatever it is doing
+    ctypes.CDLL(None).prctl(DIES_WITH_PARENT, 9)  # even in the middle of a step
     worker = Worker(training_of(name, device))
     print("{}", file=answers)  # the libraries are loaded
     for line in sys.stdin:

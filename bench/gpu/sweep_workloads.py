@@ -92,7 +92,7 @@ class NextWord:
 
 
 class Mixed:
-    """Wraps a training, with the forward pass and loss in bfloat16 where that is safe."""
+    """Wraps a Training to run the forward pass and loss in bfloat16 where that is safe."""
 
     def __init__(self, training: Training):
         self.training = training
@@ -110,7 +110,7 @@ class Mixed:
 
 
 class WaitsForData:
-    """Wraps a training: each step first prepares its batch on one core."""
+    """Wraps a Training so that each step first prepares its batch on one core."""
 
     def __init__(self, training: Training):
         self.training = training

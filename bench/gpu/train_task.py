@@ -26,7 +26,7 @@ from torch import nn
 
 MIB = 1 << 20
 OPTIMIZER = "adam"
-WARM_UP_STEPS = 5  # cuDNN chooses algorithms, and the allocator grows
+WARM_UP_STEPS = 5  # in which cuDNN chooses algorithms and the allocator grows
 
 
 # --------------------------------------------------------------------------------------------------
@@ -270,7 +270,7 @@ class Training:
 
 
 class Progress:
-    """What a training prints about its steps while it runs."""
+    """Runs the steps of a Training and prints its progress."""
 
     def __init__(self, training: Training, step_log: Optional[str]):
         self._training = training

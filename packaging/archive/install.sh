@@ -67,7 +67,7 @@ echo "$files" | while read -r file; do
   [ -L "$file" ] || chmod "$(stat -c %a "$file")" "$to.new"
   mv -f "$to.new" "$to"
 done
-# Files of the older version that the new version does not have.
+# Removes files of the older version that the new version does not have.
 echo "$before" | while read -r file; do
   [ -z "$file" ] || echo "$wanted" | grep -qxF -- "$file" || rm -f -- "$file"
 done

@@ -378,7 +378,7 @@ class ContainersTest(unittest.TestCase):
 
     def test_a_container_that_a_task_starts_cannot_take_more_than_its_promise(self):
         self.enterContext(self.world.limits())
-        # A simulated program of this machine, with its libraries; it finds its group where it sees the machine's groups.
+        # Runs this machine's carma-simtask, with its libraries. It finds its control group because it sees those of the machine.
         train = ("docker run --rm --network=host --pid=host --ipc=host --cgroupns=host --cgroup-parent $CARMA_CONTAINER_GROUP "
                  "--env CARMA_SIMGPU_STATE --env CUDA_VISIBLE_DEVICES --volume /:/host:ro --volume /tmp:/tmp localhost/tiny "
                  f"/host{os.path.realpath('/lib64/ld-linux-x86-64.so.2')} --library-path /host/usr/lib/x86_64-linux-gnu "

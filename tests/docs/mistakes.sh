@@ -1,4 +1,4 @@
-# Common mistakes and the one-line answer to each, which states where it is, what was expected or meant, and what to do.
+# Common mistakes and the one-line answer to each, which states where the mistake is, what was expected or meant, and what to do.
 # mistakes_test.py runs them.
 carma submit                                                     # -> nothing to run: give a script, -- COMMAND, or --wrap
 carma submit --tiem 2h -- true                                   # -> unknown option --tiem, did you mean --time? (see carma submit --help)

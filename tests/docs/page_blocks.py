@@ -50,7 +50,7 @@ class Block:
 
 
 def is_whole(text):
-    """Whether a shell would not wait for another line."""
+    """Whether a command is complete, so that a shell would not wait for another line."""
     if text.endswith("\\"):
         return False
     return subprocess.run(["bash", "-n", "-c", text], capture_output=True, check=False).returncode == 0

@@ -93,7 +93,7 @@ def environment(programs):
 
 
 def settle(programs):
-    """Turns the machine around this process into the reader's."""
+    """Makes the namespaces of this process the reader's machine."""
     make_private()
     make_home(programs)
     make_server(programs)

@@ -125,7 +125,7 @@ class Browser:
     # ---- functions for tests ----
 
     def show(self, width, height=900, dark=False, scale=1):
-        """The size of the window and the colours that its user prefers."""
+        """Sets the size of the window and the colours that its user prefers."""
         self._command("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=scale,
                       mobile=width < 600)
         self._command("Emulation.setEmulatedMedia",
@@ -133,7 +133,7 @@ class Browser:
                                 {"name": "prefers-reduced-motion", "value": "reduce"}])
 
     def set_zone(self, name):
-        """The user's time zone, such as "Asia/Kolkata"; empty: the machine's."""
+        """Sets the user's time zone, such as "Asia/Kolkata"; empty: the machine's."""
         self._command("Emulation.setTimezoneOverride", timezoneId=name)
 
     def go(self, url):
@@ -149,7 +149,7 @@ class Browser:
         return answer["result"].get("value")
 
     def until(self, expression, limit_s=LIMIT_S):
-        """Repeats until the expression is true; returns its value."""
+        """Evaluates the expression again until it is true; returns its value."""
         end = time.monotonic() + limit_s
         while True:
             try:

@@ -112,7 +112,7 @@ class PageTest(unittest.TestCase):
         self.tab.until("document.querySelectorAll('section[data-key=why] tbody tr').length === 4")
 
     def rows(self, section, column):
-        """Texts of a column of a list, by its title."""
+        """The texts in one column of a list. column: its title."""
         return self.tab.run(f"[...document.querySelectorAll('section[data-key={section}] td[data-title=\"{column}\"]')].map((cell) => cell.innerText)")
 
     def test_waiting_tasks_stand_as_they_will_start(self):
@@ -225,7 +225,7 @@ class PageTest(unittest.TestCase):
         self.tab.until("document.getElementById('live').innerText === 'paused'")
         self.tab.received_bytes()
         before = len(self.asked())
-        end = time.monotonic() + 2.5  # more than two periods: the absence of an event can only be watched
+        end = time.monotonic() + 2.5  # more than two periods, because only time shows that no request is sent
         while time.monotonic() < end:
             self.tab.received_bytes()
         self.assertEqual(len(self.asked()), before)

@@ -36,7 +36,7 @@ class ClauseReader {
                    std::int64_t absent);
   std::optional<std::int64_t> OptionalInt(const std::string& option, std::int64_t low,
                                           std::int64_t high);
-  // Like Span, returns nothing for "none" or if the option is absent.
+  // Fraction() and Span() return nothing if the option is absent or "none".
   std::optional<double> Fraction(const std::string& option);
   std::optional<base::Duration> Span(const std::string& option);
   bool YesNo(const std::string& option, bool absent);

@@ -24,7 +24,7 @@ constexpr std::int64_t kMaxGpuMib = std::int64_t{1} << 24;
 // among the options stands for any task.
 struct VerbEntry {
   std::string_view verb;
-  std::size_t words;  // not counting flags
+  std::size_t words;  // number of words, not counting flags
   std::string_view flags;
   std::string_view options;
 };
@@ -80,7 +80,7 @@ constexpr std::array kExpects{
     VerbEntry{"wake", 1, "", ""},
     VerbEntry{"reason", 2, "", "gpu text"},
     VerbEntry{"state", 2, "", ""},
-    // Words: a task, and its latest start as a time from the beginning, or `unknown`.
+    // Words: a task, then the time of its latest start, or `unknown`.
     VerbEntry{"latest", 2, "", ""},
     VerbEntry{"sharing", 2, "", "limit_mib threads note"},
     VerbEntry{"idle", 1, "", "since"},
@@ -88,7 +88,7 @@ constexpr std::array kExpects{
     VerbEntry{"free", 0, "", "gpu mib"},
     // The machine's cores and memory that are promised to a running task.
     VerbEntry{"promised", 1, "", "cpus mib cores"},
-    VerbEntry{"unpromised", 0, "", "cpus mib"},  // cores and memory that no task has
+    VerbEntry{"unpromised", 0, "", "cpus mib"},  // promised to no task
     VerbEntry{"reserved", 0, "nobody", "gpu for"},
 };
 

@@ -4,8 +4,8 @@
 //
 //   gpus 2 x 40000 mib              # further lines add GPUs of other types
 //   gpus 3 x 9856 mib mig           # or MIG instances
-//   host 8 cpus 64000 mib           # the machine; not counted without this line
-//   policy magm margin_mib=1000     # mapper, then options by the names of PolicyConfig
+//   host 8 cpus 64000 mib           # without this line, cores and memory are not counted
+//   policy magm margin_mib=1000     # the mapper, then values named as in PolicyConfig
 //   limit user=* running=2          # also `weight ada=3`, `class urgent priority=50`
 //   at 0s    submit t1 need_mib=12000   expect start t1 gpu=0 claim_mib=12000
 //   at 95s   exit t1 oom                expect queue t1 recovery reason=OutOfMemory
@@ -70,7 +70,7 @@ core::HostInfo HostOf(int cpus, std::int64_t memory_mib);
 
 class ClauseReader;
 // Applies a line such as `at 5s policy lug margin_mib=500`, which changes the named rules and keeps
-// all others. Impossible values are reported.
+// all others. Impossible values are reported to `in`.
 core::PolicyConfig ChangedPolicy(core::PolicyConfig policy, ClauseReader& in, const Clause& clause);
 
 struct ScenarioLine {

@@ -33,7 +33,7 @@ class ScenarioEvents {
   ScenarioEvents(const ScenarioShell& shell, ScenarioWorld& world, SeenTasks& seen)
       : shell_(shell), world_(world), seen_(seen) {}
 
-  // Returns the clause's events. Errors are reported.
+  // Returns the clause's events. Errors are reported to `in`.
   std::vector<core::Event> Of(const Clause& clause, ClauseReader& in);
   // Returns the event with the task's estimate.
   core::EstimateReady Answer(core::TaskId id) const;

@@ -1,4 +1,4 @@
-// Plays a scenario by giving its events to a shell and checking the core's requests.
+// Plays a scenario by giving its events to a shell and checking the core's actions.
 #include <fmt/format.h>
 
 #include <optional>

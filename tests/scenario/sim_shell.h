@@ -37,7 +37,7 @@ class SimShell : public ScenarioShell {
   std::optional<core::ServerClosed> closed_;
   core::ReservationsChanged booked_;
   std::vector<core::Taken> ended_;  // usage by ended attempts
-  // Drains by an administrator or a rule; they are durable too.
+  // Also durable: drains, by GPU and by whether a rule made them.
   std::map<std::pair<core::GpuIndex, bool>, core::DrainRequested> drains_;
 };
 

@@ -48,7 +48,7 @@ def missing():
 
 
 class AccountsBed(slurm.Bed):
-    """Users and accounts: {"account": ["user", …]}."""
+    """A bed with accounting. accounts: {"account": ["user", …]}."""
 
     def __init__(self, programs, nodes=4, accounts=None):
         self.accounts = accounts or {}

@@ -16,7 +16,7 @@ from enterable import enterable  # noqa: E402 pylint: disable=wrong-import-posit
 
 LIMIT_S = 60
 GPUS = 4  # per node
-# Slurm rereads its sockets at every address. The ports of one cluster are consecutive.
+# The ports of one cluster are consecutive.
 PORTS = range(21000, 29000)
 
 SLURM_CONF = """\
@@ -252,7 +252,7 @@ class Bed:
             return ""
 
     def ended(self, number, limit_s=LIMIT_S):
-        """Waits for its end and returns (state, exit code)."""
+        """Waits for the end of the job and returns (state, exit code)."""
         def end():
             job = self.job(number)
             return job if job.get("JobState") not in (None, "PENDING", "CONFIGURING", "RUNNING", "COMPLETING") else None

@@ -35,7 +35,7 @@ class Elsewhere(unittest.TestCase):
         return job
 
     def ran(self, name):
-        """The nodes on which its script has started."""
+        """The nodes on which the job's script has started."""
         beginning = f"{name}-on-"
         return [file[len(beginning):] for file in os.listdir(self.bed.home(USER)) if file.startswith(beginning)]
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Runs scripts written for Slurm (heads.txt) under a real Slurm and under CARMA, side by side: heads_test.py BIN_DIR [NAME …].
-Each process must see the same, or carma submit must report the difference. Exit status 77: as for slurm_test.py."""
+Each process must see the same values, or carma submit must report the difference. Exit status 77: as for slurm_test.py."""
 
 import collections
 import json
@@ -32,7 +32,7 @@ SAME = ("SLURM_ARRAY_TASK_COUNT", "SLURM_ARRAY_TASK_ID", "SLURM_ARRAY_TASK_MAX",
         "RANK", "LOCAL_RANK", "WORLD_SIZE")
 # Slurm 23.11 and newer do not set the second variable, and the first is the step's. Under CARMA, both are as in older releases.
 OLDER = ("SLURM_GPUS", "SLURM_GPUS_PER_TASK")
-SET = ("SLURM_CLUSTER_NAME", "SLURM_JOB_PARTITION", "SLURM_SUBMIT_HOST", "SLURM_LAUNCH_NODE_IPADDR")  # to something
+SET = ("SLURM_CLUSTER_NAME", "SLURM_JOB_PARTITION", "SLURM_SUBMIT_HOST", "SLURM_LAUNCH_NODE_IPADDR")  # values are not compared
 HOSTS = ("SLURM_JOB_NODELIST", "SLURM_NODELIST", "SLURMD_NODENAME", "SLURM_STEP_NODELIST", "MASTER_ADDR")
 JOBS = ("SLURM_JOB_ID", "SLURM_JOBID")
 GPUS = ("SLURM_JOB_GPUS", "SLURM_STEP_GPUS")
@@ -212,7 +212,7 @@ class Seen:
         return fields
 
     def differences(self, other):
-        """The differences: {what: (here, there)}."""
+        """The differences from the other side: {what: (here, there)}."""
         found = {}
         if self.jobs != other.jobs:
             found["jobs"] = (self.jobs, other.jobs)
@@ -267,7 +267,7 @@ class Heads:
             time.sleep(3)
 
     def judge(self, head, answer, seen):
-        """Prints the differences from the file."""
+        """Compares one script's result with what the file expects, and prints what is wrong."""
         by_slurm, by_carma, printed, why_not = answer
         found = {"refused": (why_not, printed)}
         if by_slurm == by_carma:

@@ -84,11 +84,11 @@ class Kills(unittest.TestCase):
         return self.bed.ask("squeue", "-h", "-a", "-r", "--states=all", "-o", "%T").split()
 
     def all_are_over(self):
-        """When a node reports what it runs, Slurm notices which jobs lost both slurmd and slurmstepd, and starts them again."""
+        """Whether all jobs have ended. Makes Slurm notice jobs that lost both slurmd and slurmstepd, so that it starts them again."""
         states = self.states()
         if states and all(state in OVER for state in states):
             return True
-        # At most this often, because nodes must report in between.
+        # At most every ten seconds, because nodes must report in between.
         if "PENDING" not in states and not self.steps() and time.monotonic() > self.next_try:
             self.next_try = time.monotonic() + 10
             if slurm.release() < (23, 11):

@@ -10,7 +10,7 @@ import bed as slurm
 import spank_bed
 
 USER = "nobody"
-# PyTorch's message, with which the job's first runs end.
+# The first runs of this job end with PyTorch's out-of-memory message.
 TRAIN = """\
 echo run ${SLURM_RESTART_COUNT:-0}
 [ ${SLURM_RESTART_COUNT:-0} -ge RUNS ] && exit 0

@@ -42,7 +42,7 @@ class Site(unittest.TestCase):
             files = {**FILES, "carma.lua": file.read()}
         cls.bed = SiteBed(os.path.abspath(sys.argv[1]), nodes=3, arguments="wait=1", settings=SETTINGS, files=files)
         cls.addClassCleanup(cls.bed.close)
-        # This task runs in parallel with all tests on a node that they do not use, because wait= is in minutes.
+        # A job waits for this task while all tests run on other nodes, because wait= is in minutes.
         cls.bed.carma("n2", "submit", "--exclusive", "-G", "4", "-o", "/dev/null", "--", "sleep", "1000")  # unknown to Slurm
         slurm.until(lambda: cls.bed.tasks("n2", "running"), "n2 is full")
         cls.waits = cls.bed.sbatch(USER, "touch ~/waited\n", "--carma-mem=1G", "--nodelist=n2")

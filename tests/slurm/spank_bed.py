@@ -78,7 +78,7 @@ class SpankBed(bed.Bed):
             self.serves(node)
 
     def serves(self, node):
-        """Waits until it serves."""
+        """Waits until that node's carmad serves."""
         subprocess.run([f"{self.programs}/carma", "--socket", self.socket(node), "status", "--wait"], check=True, capture_output=True,
                        timeout=bed.LIMIT_S)
 
@@ -103,7 +103,7 @@ class SpankBed(bed.Bed):
             return answer.status, json.loads(answer.read())
 
     def post(self, node, target, body, user):
-        """The same with a body, as that user."""
+        """Posts a body to the node's carmad as that user: (status, JSON)."""
         ran = self.run_as(user, "curl", "-s", "-w", "\n%{http_code}", "--unix-socket", self.socket(node), "-d", json.dumps(body),
                           f"http://localhost{target}", check=True)
         text, status = ran.stdout.rsplit("\n", 1)

@@ -174,7 +174,7 @@ class World : public daemon::Engine::Host, public task::Launcher {
   void Happen(const Step& step) {
     const std::string& verb = step.verb;
     if (verb == "kill") return Kill(), Begin();
-    if (verb == "method") {  // restart with a different way of sharing GPUs
+    if (verb == "method") {  // restart, to share GPUs through MPS or streams
       by_mps_ = step.a % 3 != 0;
       return Kill(), Begin();
     }
@@ -424,7 +424,7 @@ class World : public daemon::Engine::Host, public task::Launcher {
         if (at->second.state == Process::State::kEnded) TellEnd2(at->first, at->second);
     }
   }
-  // Also called while the engine is being constructed.
+  // Only stores the event, because this is also called while the engine is being constructed.
   void Tell2(task::ShimEvent event) { told_.push_back(std::move(event)); }
   void TellEnd2(const Key& key, const Process& process) {
     Tell2({.kind = task::ShimEventKind::kExited,
@@ -485,8 +485,8 @@ class World : public daemon::Engine::Host, public task::Launcher {
     for (const Key& key : servers_->clients()) CheckClient(key);
     for (const auto& [id, record] : scheduler.Tasks()) CheckTask(record);
   }
-  // A lost row never returns. So it is enough to count rows after each step, and to look tasks up
-  // by number every kLookUpEvery steps and at the end.
+  // A lost row stays lost, so it is enough to count rows after each step and to look tasks up by
+  // number every kLookUpEvery steps and at the end.
   void CheckStored() {
     const auto counts = store_->Counts();
     if (!counts) return Note("the tasks cannot be counted: " + counts.error().message);

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes all weights of data/estimators again, with their cards; takes some minutes on one core for each.
+# Trains all weights of data/estimators again and writes their cards. Each takes some minutes on one core.
 # usage: train.sh TRAINER DATA [DATA …] [--out FOLDER] [--overwrite] [--source TEXT]
 #   DATA/gpumemnet contains mlp, cnn and encoder, each with layers.jsonl.gz and measured_train.csv. Further sources may have only some of
 #                these and are combined with the first. The output of carma_collect.py has the same columns.
@@ -42,8 +42,8 @@ fi
 merged=$(mktemp -d)
 trap 'rm -rf "$merged"' EXIT
 
-# merge FOLDER: combines that folder of all sources, with the columns that all of them need, by name. A model that two sources have would be on both
-# sides of a split, or would be two models of one name.
+# merge FOLDER: combines that folder of all sources, keeping the necessary columns, which it finds by name. Refuses a name that two sources have: it
+# would be one model on both sides of a split, or two models.
 merge() {
   local into=$merged/$1 folder twice
   mkdir -p "$into"
