@@ -225,7 +225,7 @@ std::vector<Key> MakeKeys() {
                           [](double most) { return most >= 1 && most <= 1000; })),
          AT(policy.max_slowdown)),
       Of("policy.score",
-         "Expression by which the mapper \"score\" ranks GPUs, highest first, for example "
+         "Expression that the mapper \"score\" uses to rank GPUs, highest first, for example "
          "\"free_mib - 2000 * tasks\".",
          OrFalse(Rule()), AT(policy.score)),
       Of("policy.require",
