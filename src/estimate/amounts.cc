@@ -10,7 +10,7 @@ namespace {
 
 using Needs = std::map<double, double>;  // amount -> MiB, non-decreasing
 
-constexpr double kFarthest = 4;  // maximum factor between an amount and the nearest measured amount
+constexpr double kFarthest = 4;  // predictions reach at most this factor beyond the measured range
 // Margins. kAllowance and kFewAllowance are fractions of the prediction, kBeyondAllowance of its
 // growth beyond the largest measured amount. In sweeps over batch sizes on one GPU, 95 % of the
 // values are within these margins (docs/evidence/estimators.md).

@@ -32,8 +32,8 @@ std::string Signature(const task::TaskSpec& spec, std::uint32_t uid,
 // The signature as a number, for the core. Never KindId{}.
 core::KindId KindOf(const std::string& signature);
 
-// Identifies a wider group of runs as "1000-<32 hex digits>": runs by the same user, of the same
-// program (the Python file or module, otherwise the first word), with the same number of GPUs.
+// Identifies a wider group as "1000-<32 hex digits>": the same user's runs of one program (a Python
+// file or module, else the first word or a script's task name) on the same number of GPUs.
 std::string Kin(const task::TaskSpec& spec, std::uint32_t uid);
 
 // Amounts that users change so that a task fits on a GPU.

@@ -44,8 +44,7 @@ struct NvmlDevice {
 
 // Lists devices in PCI order. A device with an unknown address is listed after its predecessor in
 // the driver's list. A device that cannot be described is listed with its error. Fails if the GPUs
-// cannot be counted, the driver is gone, or no queried GPU can be described (with the error of the
-// first GPU).
+// cannot be counted, the driver is gone, or no queried GPU can be described (with the first error).
 ReadResult<std::vector<NvmlDevice>> ListNvmlDevices(NvmlCalls& calls,
                                                     const NvmlListing& listing = {});
 

@@ -273,7 +273,7 @@ void Advance(const State& state, Group& group) {
   group.need = NeedNow(state, state.tasks.at(*group.first));
 }
 
-// Apart from the changes handled here, a start leaves all scores valid.
+// Updates the scores that a start can change; all other scores remain valid.
 void NoteStartOf(const State& state, const Group& started, const std::vector<Placement>& taken,
                  const std::vector<GpuView>& views, LineLook& look, const LineUp& line) {
   for (Group& each : look.groups) {
@@ -361,7 +361,7 @@ std::size_t StartBestOf(State& state, LineLook& look, LineUp& line, std::vector<
   }
 }
 
-// Records which of the remaining tasks lack idle cores (starts may have taken them) or fit nowhere.
+// Records if a remaining task lacks idle cores (starts may have taken them), and which fit nowhere.
 void NoteWaiting(State& state, LineLook& look) {
   for (const Group& each : look.groups) {
     if (!each.first) continue;
@@ -404,7 +404,7 @@ void StartBestFirst(State& state, std::vector<GpuView>& views, const std::vector
   // if it may consider other tasks.
   if (!same_tasks || !state.passes.memory.passed_over.empty())
     state.passes.taken_since.merge(checked);
-  // Look-ahead left these tasks waiting even though they fit, so they are considered again.
+  // Look-ahead left tasks waiting even though they fit, so all tasks are considered again.
   if (some_wait) state.passes.memory.looked_at.Clear();
   std::swap(state.passes.refused, state.passes.memory.looked_at);
   std::swap(state.passes.unplaceable, state.passes.memory.unplaceable);

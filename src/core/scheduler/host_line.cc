@@ -13,8 +13,8 @@
 namespace carma::core {
 namespace {
 
-// Cores and memory are kept for the head of a queue after the same waiting time as GPUs. If the
-// heads of both queues have waited that long, they are kept for the one that has waited longer.
+// Cores and memory are kept for the head of a queue after the same waiting time as GPUs. If both
+// queues' heads have waited that long, the head that has waited longer gets the cores and memory.
 std::optional<TaskId> HostKeptFor(const State& state, Time at) {
   const Passed* longest = nullptr;
   for (const Passed* each : {&state.heads.short_of_host, &state.heads.without_gpus}) {

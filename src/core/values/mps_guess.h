@@ -30,9 +30,9 @@ struct MpsParameters {
 // has the errors for architectures that were held out of the fit.
 MpsParameters GuessMps(double sm_active, const TaskTraits& traits);
 
-// The kernel size g of a convolutional network, clamped to the fitted range. Empty unless the batch
-// size and layer count are known. For architectures that the fit does not cover, only guesses based
-// on g were accurate.
+// The kernel size g of a convolutional network, clamped to the fitted range. Empty for transformers
+// and if the batch size or layer count is unknown. For architectures that the fit does not cover,
+// only guesses based on g were accurate.
 std::optional<double> GrainOf(const TaskTraits& traits);
 MpsParameters GuessByGrain(double sm_active, double grain);
 

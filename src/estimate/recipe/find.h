@@ -25,8 +25,8 @@ using FileReader =
 // Reads the task's script or command as text; nothing is executed. `read` is used for the files
 // that the command refers to: training configurations, and the model's config.json in its folder or
 // in the Hugging Face cache. If a script starts several training runs, the run that needs the most
-// memory is used. Reads at most kMaxTrainingFiles files: scripts of up to task::kMaxScriptBytes,
-// others of up to kMaxConfigBytes.
+// memory is used. Reads at most kMaxTrainingFiles files: shell scripts of up to
+// task::kMaxScriptBytes, others of up to kMaxConfigBytes.
 inline constexpr int kMaxTrainingFiles = 40;
 TrainingFound FindTraining(const task::TaskSpec& spec, const FileReader& read);
 

@@ -252,9 +252,9 @@ void HeadsThatTalk(const Graph& graph, const Row& row, Kept& kept) {
   }
 }
 
-// Besides the attention weights, a linear layer over pairs of tokens computes a matrix of weights
-// from the tokens' distances. The two matrices are blended with one coefficient per head and
-// normalised to a sum of 1. Both softmax results and the division's input and result are kept.
+// A linear layer over pairs of tokens computes a second matrix of attention weights, based on the
+// tokens' distances. The two matrices are blended with one coefficient per head and normalised to a
+// sum of 1. Both softmax results and the division's input and result are kept.
 void AttentionThatMixes(const Graph& graph, const Row& row, Kept& kept) {
   constexpr double kMatrices = 4;
   const Shape& in = row.layer->in;

@@ -167,7 +167,7 @@ TEST_P(KeptCorrectionTest, AddsTheBytesOfItsModel) {
     if (each.correction == correction.name) {
       ++found;
       EXPECT_EQ(Added(correction, each.list), 4 * each.elements);
-    } else if (correction.step != Step::kAttention) {  // these may fit each other's examples
+    } else if (correction.step != Step::kAttention) {  // several attention corrections may apply
       EXPECT_EQ(Added(correction, each.list), 0) << each.correction;
     }
   }

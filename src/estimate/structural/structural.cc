@@ -140,8 +140,8 @@ std::int64_t TrainedParams(const model::LayerList& layers) {
   return layers.trainable > 0 ? std::min(layers.trainable, layers.params) : layers.params;
 }
 
-// Takes weights, optimizer states and step temporaries from the dry run, unless only one of dry run
-// and question uses 16-bit weights.
+// Takes weights, optimizer states and step temporaries from the dry run, unless only the dry run or
+// only the question uses 16-bit weights.
 void TakeHeld(const Question& question, Numbers& numbers) {
   const std::optional<model::HeldBytes>& held = question.layers->held;
   const bool half = question.precision.value_or(Precision::kFp32) == Precision::kHalf;

@@ -201,7 +201,7 @@ TEST(AboveAsked, ReservesAServerForATaskPassedTooLong) {
   const trace::Workload two = WorkloadOf("two", 2, 500, 4'000);
   std::vector<Arrival> arrivals{{Duration{0}, &one}, {Duration{0}, &one}, {Duration{0}, &two}};
   // Tasks that need one GPU are always waiting, and no two running tasks end at the same time, so
-  // both GPUs are never free for the task that needs two.
+  // the two GPUs are never free together for the task that needs both.
   arrivals[1].solo_s = 1'500;
   for (int i = 0; i < 30; ++i) arrivals.push_back({Duration{0}, &one});
   RunOptions options = Placed(Placing::kAsked);

@@ -158,9 +158,9 @@ TEST_F(TraceTools, AChainOfToolsKeepsTheProvenance) {
   EXPECT_EQ(mapped.exit_code, 0) << mapped.err;
   std::vector<std::size_t> places;
   for (const char* origin :
-       {"# found somewhere\n", "trace window --from '2h', of ", "22 of 24 jobs\n",
-        "trace sample --gpus 2 --tasks 10 --seed 1, of ", "skipped: 0 with more than 2 GPUs",
-        "trace map --mix light=1,heavy=1 --keep-durations --seed 1, of ",
+       {"# found somewhere\n", "trace window --from '2h' from ", "22 of 24 jobs\n",
+        "trace sample --gpus 2 --tasks 10 --seed 1 from ", "skipped: 0 with more than 2 GPUs",
+        "trace map --mix light=1,heavy=1 --keep-durations --seed 1 from ",
         "submit_s,workload_id,solo_s,user\n"}) {
     places.push_back(mapped.out.find(origin));
     ASSERT_NE(places.back(), std::string::npos) << origin << "\n" << mapped.out;
