@@ -65,7 +65,7 @@ class Plain(Fast, slurm.Bed):
 
 
 class Leases(Fast, spank_bed.SpankBed):
-    """A bed with a carmad on each node, with defaults except for the simulated MPS. Slurm sends jobs to the least loaded node."""
+    """A bed with a carmad on each node, with the default policy and the simulated MPS. Slurm sends jobs to the least loaded node."""
 
     def _configuration(self, text):
         return super()._configuration(text).replace("PartitionName=main ", "PartitionName=main LLN=YES ")

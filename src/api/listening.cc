@@ -169,7 +169,7 @@ std::optional<std::uint32_t> LoopbackOwner(int fd) {
   std::memcpy(id.idiag_dst, here.address.data(), sizeof id.idiag_dst);
   id.idiag_cookie[0] = id.idiag_cookie[1] = INET_DIAG_NOCOOKIE;
   if (::send(kernel.get(), &question, sizeof question, 0) != sizeof question) return std::nullopt;
-  // recv() does not block, because the kernel replies before send() returns.
+  // The reply is already there, because the kernel replies before send() returns.
   alignas(nlmsghdr) std::array<char, 4096> buffer{};
   const ssize_t got = ::recv(kernel.get(), buffer.data(), buffer.size(), 0);
   const auto* header = reinterpret_cast<const nlmsghdr*>(buffer.data());

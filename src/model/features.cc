@@ -94,7 +94,7 @@ Family Classify(const LayerList& list) {
   return features.conv > 0 ? Family::kCnn : Family::kMlp;
 }
 
-// The limit is a quarter of the body: if more than that were hidden, the bound would be too low.
+// Half of the model or a quarter of its body: with more hidden, the bound would be too low.
 bool HidesMost(const LayerList& list) {
   const std::int64_t body = BodyParams(list);
   return list.format == SummaryFormat::kTorchInfo && list.collapsed &&

@@ -124,7 +124,7 @@ void StoreRun::Settle(const Life& life) {
     last.ended = std::max(last.started, task.ended.value_or(now_));
     last.end = task.ended ? EndOf(task.state) : AttemptEnd::kUnfinished;
   }
-  // The row's GPUs must match the events, because they may be those of the next or a failed launch.
+  // Ignores the row's GPUs if they do not fit the events: they may be a later or failed launch's.
   const bool same = last.gpus.empty() || std::ranges::count(life.last_gpus, last.gpus.front()) > 0;
   if (same) last.gpus = life.last_gpus;
 }

@@ -164,8 +164,8 @@ NextStep Next(const JobReturn& back, const std::optional<Job>& job, bool long_in
 
 JobReturn After(JobReturn back, ReturnStep done) {
   back.refusals = 0;
-  // CARMA does not check whether a change took effect, so kRaise is repeated until scontrol has
-  // confirmed it.
+  // CARMA does not check whether claim and comment were changed, so kRaise is repeated until
+  // scontrol has confirmed the change.
   if (done == ReturnStep::kRaise) back.step = ReturnStep::kRelease;
   return back;
 }

@@ -68,8 +68,8 @@ std::string Template::Difference(std::string_view text) const {
     Insert(text.substr(told, at - told), difference);
     difference += 'c' + std::to_string(from) + ',' + std::to_string(length) + ';';
     told = at + length;
-    // The search continues after the next comma, where a piece begins. If the match ended within a
-    // piece, the rest of that piece counts as new.
+    // The search continues where the next piece begins. If the match ended within a piece, the rest
+    // of that piece counts as new.
     at = text[told - 1] == ',' || told == text.size() ? told : told + PieceAt(text, told).size();
   }
   Insert(text.substr(told), difference);

@@ -93,7 +93,7 @@ def environment(programs):
 
 
 def settle(programs):
-    """Makes the namespaces of this process the reader's machine."""
+    """Turns the namespaces of this process into the reader's machine."""
     make_private()
     make_home(programs)
     make_server(programs)

@@ -75,7 +75,7 @@ struct SubmitFlags {
   std::string batch;  // file with many tasks ("-" is standard input); empty for a single submission
   bool lines = false;
   std::vector<std::string>
-      sbatch;  // options that sbatch's stand-in in a task received: "--ntasks=4"
+      sbatch;  // options that a task passed to its stand-in for sbatch: "--ntasks=4"
 };
 // Adds the options of task/describe/options.h, or only those for which `wants` returns true. The
 // values are collected in the order of the command line. shown: whether the help shows the options.

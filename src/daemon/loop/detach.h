@@ -21,7 +21,7 @@ struct Detached {
 // redirected to /dev/null. The process exits with the result of `run`. It is ready when `run` calls
 // its argument; until then, its standard error stays open for messages. Waits until the process is
 // ready or has exited, and kills it after `limit`. Must be called before any thread is started.
-// Returns kIo if no process or pipe can be created, kUnavailable after `limit`.
+// Returns a system error if no process or pipe can be created, kUnavailable after `limit`.
 Result<Detached> RunDetached(const std::function<int(std::function<void()> serves)>& run,
                              std::chrono::milliseconds limit);
 

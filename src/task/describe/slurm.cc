@@ -175,8 +175,8 @@ std::vector<std::string> FillHost(const SlurmWords& words, core::TaskRequest& ta
   const std::int64_t copies = std::max<std::int64_t>(
       {1, count("ntasks"), count("ntasks-per-node"), ProcessesOf(words, task.gpus).value_or(1)});
   std::int64_t cpus = count("cpus-per-task") * copies;
-  // Without --cpus-per-task, each of several processes counts as one core. For a single process,
-  // only --cpus-per-gpu sets the core count.
+  // Without --cpus-per-task, each of several processes counts as one core, and a single process
+  // gets the cores of --cpus-per-gpu, if any.
   if (cpus == 0 && copies > 1) cpus = copies;
   if (cpus == 0) cpus = count("cpus-per-gpu") * task.gpus;
   if (cpus > 0 && !task.cpus)

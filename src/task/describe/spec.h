@@ -236,8 +236,8 @@ Result<Unit> Validate(const TaskSpec& spec);
 // The core's part of the description, as a request from this user.
 core::TaskRequest ToRequest(const TaskSpec& spec, std::uint32_t uid, std::string user = {});
 
-// Returns one JSON object, as in the body of POST /v1/tasks and in the store. Empty fields are
-// omitted.
+// Returns one JSON object, as in the body of POST /v1/tasks and in the store. Omits optional fields
+// that are not set, and fields marked unless_empty that are 0 or empty.
 std::string ToJsonText(const TaskSpec& spec);
 // Writes JSON equivalent to ToJsonText's, but reuses the text of the last environment if it is
 // unchanged. In a batch of thousands of tasks, all environments are identical and make up most of

@@ -273,8 +273,8 @@ Result<Unit> MakeLease(const SharedServices& services, const Call& call,
       if (const Result<Unit> done = Submit(services, what, owner, caller, reply); !done)
         reply(std::unexpected(done.error()));
     };
-    // Always asks Slurm for the claim: a restarted job may have a higher one, but Slurm does not
-    // pass a job's restart count to batch steps.
+    // For the job's own step, asks Slurm for the claim: a restarted job may have a higher one, but
+    // Slurm does not pass a job's restart count to batch steps.
     if (!services->ask_claim || !asked.key->IsBase()) return submit(asked);
     services->ask_claim(asked.key->job, [asked, submit, reply](const auto& gib) {
       if (!gib) return reply(std::unexpected(gib.error()));
