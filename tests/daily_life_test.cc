@@ -253,7 +253,7 @@ TEST_F(Background, TheShellComesBackOnceTheSocketAnswers) {
   EXPECT_THAT(second.err, HasSubstr(fmt::format("in use by another carmad (pid {})", pid)));
   ASSERT_TRUE(Eventually([&] { return cli::ListGpus(site.client()).has_value(); }));
   EXPECT_EQ(site.Await(site.Submit({"--", "/bin/true"})).state, "succeeded");
-  // After a hangup, carmad opens its log again, so a log that was moved away does not grow.
+  // On SIGHUP, carmad reopens its log, so a log that was moved away stops growing.
   const std::string log = site.state_dir() + "/carmad.log";
   EXPECT_THAT(ReadText(log), HasSubstr("event=task_submitted task=1"));
   std::filesystem::rename(log, log + ".1");

@@ -90,8 +90,8 @@ struct OverviewView {
     field("version", view.version, "Version of the daemon.");
     field("host", view.host, "Name of the machine.");
     field("now_ms", view.now_ms,
-          "The daemon's clock. Two responses that differ only in this field are treated as equal, "
-          "because the clock always advances by time_scale.");
+          "The daemon's clock. It advances at the rate time_scale, so clients can compute it. A "
+          "response in which only this field has changed counts as unchanged.");
     field("time_scale", view.time_scale,
           "Speed of the daemon's clock relative to real time; 1 on real servers.", {.least = 0});
     field("simulated", view.simulated, "Whether the GPUs are simulated.");

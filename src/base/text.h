@@ -22,7 +22,7 @@ std::string_view BaseName(std::string_view path);
 std::string ToLower(std::string_view text);
 std::string Join(const std::vector<std::string>& pieces, std::string_view separator);
 
-// The number must be the entire text.
+// Empty unless the entire text is a number.
 std::optional<std::int64_t> ParseInt(std::string_view text);
 std::optional<double> ParseDouble(std::string_view text);  // finite only
 

@@ -1,5 +1,5 @@
-// GPUMemNet as an estimator. Converts the class probabilities of its networks to a point and a
-// bound.
+// GPUMemNet as an estimator. Converts the class probabilities of its networks to a point estimate
+// and an upper bound.
 #pragma once
 
 #include <cstdint>

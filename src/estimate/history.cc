@@ -213,7 +213,8 @@ std::vector<task::Observation> History::OfKin(const std::string& kin) const {
   return Newest(by_kin_, kin);
 }
 
-// The newest run of each type and signature among the newest kCalibrationRuns with a formula.
+// Of the newest kCalibrationRuns runs that have a formula: for each GPU type and signature, the
+// newest run that had enough memory.
 std::vector<task::Observation> History::Taught() const {
   std::uint64_t oldest = 0;
   if (with_formula_.size() > kCalibrationRuns)

@@ -35,8 +35,9 @@ void Need(base::JsonReader& in, Keys keys, std::int64_t& target, std::int64_t hi
   if (GetFirst(in, keys, target, 1, high) || in.error() || target > 0) return;
   std::string others;
   for (const char* const* key = keys.begin() + 1; key != keys.end(); ++key)
-    others += fmt::format(", nor {}", *key);
-  in.Complain(*keys.begin(), fmt::format("a number, but the file has no such key{}", others));
+    others += fmt::format(" or {}", *key);
+  in.Complain(*keys.begin(),
+              fmt::format("a number, but the file does not have this key{}", others));
 }
 
 // The family or class with the most similar name. If none is similar, the name with the longest
@@ -188,7 +189,7 @@ void GetForward(base::JsonReader& in, const TransformerFamily& family, Transform
   if (!said && family.sizes.feed_forward > 0) {
     config.feed_forward = family.sizes.feed_forward;
   } else if (!said && family.gated) {
-    in.Complain("intermediate_size", "a number, but the file has no such key, nor ffn_hidden_size");
+    in.Complain("intermediate_size", "a number, but there is neither this key nor ffn_hidden_size");
   }
   if (family.halved_forward)
     config.feed_forward = std::max<std::int64_t>(1, config.feed_forward / 2);

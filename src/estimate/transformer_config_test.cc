@@ -408,7 +408,7 @@ TEST(TransformerConfig, NamesMissingKeys) {
        "(did you mean UNet2DConditionModel?)"},
       {R"({"hidden_size":64})", "/model_type: expected one of the"},
       {R"({"model_type":"llama","hidden_size":64})",
-       "/num_hidden_layers: expected a number, but the file has no such key, nor n_layer"},
+       "/num_hidden_layers: expected a number, but the file does not have this key or n_layer"},
       {R"({"model_type":"llama","num_hidden_layers":2,"hidden_size":64,"num_attention_heads":0})",
        "/num_attention_heads: expected"},
       {R"({"model_type":"llama","num_hidden_layers":2,"hidden_size":64,"num_attention_heads":4,

@@ -16,21 +16,21 @@ namespace carma::gpu {
 
 // {"code":…,"gpu":…,"message":…}, without "gpu" if the error names no GPU.
 nlohmann::json ErrorToJson(const ReadError& error);
-// If the JSON is invalid, returns kInvalid with the position below /error.
+// If the JSON is invalid, returns kInvalid with a JSON pointer that starts with /error.
 Result<ReadError> ErrorFromJson(const nlohmann::json& json);
 
 nlohmann::json ReadingToJson(const Reading& reading);
 
 // Adds {"reading":{…}} or {"error":{…}} to an object. Absent values and Reading::taken are omitted.
 void AddAnswer(const ReadResult<Reading>& answer, nlohmann::json& json);
-// Reads the reading or the error from an object. Returns kInvalid with the position if both or
+// Reads the reading or the error from an object. Returns kInvalid with a JSON pointer if both or
 // neither are present, or if a value is out of range.
 Result<ReadResult<Reading>> TakeAnswer(base::JsonReader& in);
 
 // Omits absent values so that files from older and newer versions can both be read.
 nlohmann::json DeviceToJson(const DeviceInfo& info);
-// Returns kInvalid with the position below `pointer` if there is no name, or neither memory nor a
-// `trouble` that explains its absence.
+// Returns kInvalid with a JSON pointer that starts with `pointer` if there is no name, or neither
+// memory nor a `trouble` that explains its absence.
 Result<DeviceInfo> DeviceFromJson(const nlohmann::json& json, const std::string& pointer);
 
 }  // namespace carma::gpu

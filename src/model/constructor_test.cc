@@ -8,8 +8,8 @@
 namespace carma::model {
 namespace {
 
-// The numbers were computed by PyTorch as sum(p.numel() for p in module.parameters()), for modules
-// that print these texts.
+// The expected numbers were computed in PyTorch with sum(p.numel() for p in module.parameters()),
+// for modules whose printed form is type(arguments).
 TEST(Constructor, DerivesTheParametersOfAModule) {
   const struct {
     const char* type;

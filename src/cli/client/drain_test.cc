@@ -1,4 +1,4 @@
-// Tests `carma drain` and `carma resume` by running the whole commands against a fake daemon.
+// Tests `carma drain` and `carma resume` end to end against a fake daemon.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -305,19 +305,19 @@ std::string TextOf(const LimitHit& hit) {
       return fmt::format("{:.0f} of {} allowed {} running {}.", hit.have, *rule.running,
                          *rule.running == 1 ? "task is" : "tasks are", whose);
     case LimitHit::What::kGpus:
-      return fmt::format("{:.0f} of {} allowed {} in use, and it needs {:.0f} {}.", hit.have,
+      return fmt::format("{:.0f} of {} allowed {} in use, and the task needs {:.0f} {}.", hit.have,
                          *rule.gpus, *rule.gpus == 1 ? "GPU is" : "GPUs are", hit.wants, whose);
     case LimitHit::What::kMemory:
-      return fmt::format("{} of the allowed {} of GPU memory is promised, and it needs {} {}.",
-                         base::FormatMib(static_cast<std::int64_t>(hit.have)),
-                         base::FormatMib(*rule.memory_mib),
-                         base::FormatMib(static_cast<std::int64_t>(hit.wants)), whose);
+      return fmt::format(
+          "Of the {1} of GPU memory allowed {3}, {0} is already promised; the task needs {2}.",
+          base::FormatMib(static_cast<std::int64_t>(hit.have)), base::FormatMib(*rule.memory_mib),
+          base::FormatMib(static_cast<std::int64_t>(hit.wants)), whose);
     case LimitHit::What::kCpus:
-      return fmt::format("{:.0f} of {} allowed {} in use, and it needs {:.0f} {}.", hit.have,
+      return fmt::format("{:.0f} of {} allowed {} in use, and the task needs {:.0f} {}.", hit.have,
                          *rule.cpus, *rule.cpus == 1 ? "CPU is" : "CPUs are", hit.wants, whose);
     case LimitHit::What::kHostMemory:
       return fmt::format(
-          "{} of the allowed {} of the server's main memory is promised, and it needs {} {}.",
+          "Of the {1} of main memory allowed {3}, {0} is already promised; the task needs {2}.",
           base::FormatMib(static_cast<std::int64_t>(hit.have)),
           base::FormatMib(*rule.host_memory_mib),
           base::FormatMib(static_cast<std::int64_t>(hit.wants)), whose);
@@ -326,10 +326,10 @@ std::string TextOf(const LimitHit& hit) {
           "{:.0f} of {} allowed {} waiting or running, and {:.0f} would be added {}.", hit.have,
           *rule.queued, *rule.queued == 1 ? "task is" : "tasks are", hit.wants, whose);
     case LimitHit::What::kGpuHours:
-      return fmt::format("{:.1f} of {} GPU hours allowed within {} have been used {}.", hit.have,
+      return fmt::format("{:.1f} of the {} GPU hours allowed per {} have been used {}.", hit.have,
                          *rule.gpu_hours, base::FormatSpan(rule.period), whose);
     case LimitHit::What::kLength:
-      return fmt::format("It asks for {}, but a task may run for at most {} {}.",
+      return fmt::format("The task asks for {}, but may run for at most {} {}.",
                          base::FormatSpan(Duration(static_cast<std::int64_t>(hit.wants * 1000))),
                          base::FormatSpan(*rule.length), whose);
   }

@@ -79,7 +79,7 @@ TEST(Limits, GpuHoursAreFreedAfterTheirPeriod) {
   limits.Join(running);
   limits.Start(running);
   EXPECT_EQ(Why(limits, TaskOf(2, "ada"), 0, AtHour(4.9)), "");
-  EXPECT_THAT(Why(limits, TaskOf(2, "ada"), 0, AtHour(5)), HasSubstr("of 10 GPU hours allowed"));
+  EXPECT_THAT(Why(limits, TaskOf(2, "ada"), 0, AtHour(5)), HasSubstr("of the 10 GPU hours"));
   EXPECT_EQ(limits.NextChange(AtHour(4)), AtHour(5)) << "used up by then";
   limits.End(running);
   limits.Past({.user = "ada", .gpus = 2, .from = AtHour(0), .to = AtHour(6)}, AtHour(6));
@@ -133,7 +133,7 @@ TEST(Limits, CountCoresAndMemoryOfTheServer) {
   second.request.Edit().host_memory_mib = 7'000;
   EXPECT_NE(Why(limits, second).find("host_memory=16G"), std::string::npos);
   second.request.Edit().cpus = 3;
-  EXPECT_NE(Why(limits, second).find("6 of 8 allowed CPUs are in use, and it needs 3"),
+  EXPECT_NE(Why(limits, second).find("6 of 8 allowed CPUs are in use, and the task needs 3"),
             std::string::npos);
   limits.End(first);
   EXPECT_EQ(Why(limits, second), "");
@@ -154,9 +154,9 @@ TEST(Limits, RefuseSubmissionsThatCanNeverStart) {
   EXPECT_EQ(refused({.user = "ada"}, 1), "");
   EXPECT_THAT(refused({.user = "ada"}, 2),
               HasSubstr("1 of 2 allowed tasks are waiting or running, and 2"));
-  EXPECT_THAT(refused({.gpus = 5, .user = "bob"}, 1), HasSubstr("it needs 5"));
+  EXPECT_THAT(refused({.gpus = 5, .user = "bob"}, 1), HasSubstr("the task needs 5"));
   EXPECT_THAT(refused({.user = "bob", .time_limit = Duration{7'201'000}}, 1),
-              HasSubstr("asks for 2:00:01, but a task may run for at most 2:00:00"));
+              HasSubstr("asks for 2:00:01, but may run for at most 2:00:00"));
   EXPECT_THAT(refused({.user = "bob", .qos = "closed"}, 1), HasSubstr("class closed"));
   EXPECT_EQ(limits.LongestFor({.user = "bob"}), Duration{7'200'000});
 }

@@ -19,8 +19,8 @@ namespace {
 
 // Look-ahead simulates at most this many tasks of the queue.
 constexpr std::size_t kLongestLine = 48;
-// Mappers that score by added work subtract this factor times LineUp::Excess of the task's line
-// from the task's score.
+// Mappers that score by added work reduce a task's score by this factor times LineUp::Excess of its
+// line.
 constexpr double kExcessCosts = 1;
 // A multiplier that spreads consecutive numbers over the hash table.
 constexpr std::size_t kScatter = 0x9e3779b97f4a7c15;

@@ -295,7 +295,8 @@ void ShowActivity(const State& state, GpuIndex index, Time at, GpuView& view) {
 
 // If the bound were promised, the first task of a kind would wait for an empty GPU while the
 // by-work mapper fills every gap with other tasks. Such a task hardly ever needs that much memory.
-// Once there is a lesson for the task's kind, or after an OOM, this prediction is no longer used.
+// Once something has been learned about the task's kind, or after an OOM, this prediction is no
+// longer used.
 std::optional<std::int64_t> LikelyMib(const State& state, const TaskRecord& task) {
   if (!state.config.plateau_after || !state.config.use_given_memory || task.ooms > 0 ||
       !task.estimate)

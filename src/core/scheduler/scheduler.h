@@ -123,8 +123,8 @@ class Scheduler {
   // can start.
   std::string MachineTrouble() const;
 
-  // Queued tasks in the order in which a decision made now would consider them, at most `most` of
-  // each queue.
+  // Queued tasks in the order in which the scheduler would consider them now: the first `most` with
+  // GPUs, and the first `most` without.
   TasksInLine InLine(std::size_t most) const;
   // The expected starts of the first `most` queued tasks. Tasks whose start cannot be estimated are
   // omitted.

@@ -210,8 +210,8 @@ void PlanPreemptions(State& state) {
     if (room.Take(need)) continue;  // it only waits for a sample
     const auto who = room.WhoMustLeave(need, LeaversFor(state, waiting));
     if (!who) {
-      // Once `backfill` tasks are stuck, no task behind them is considered for a start. Recovery
-      // tasks do not count here, because they block no other tasks.
+      // Once `backfill` tasks are stuck, no task behind them may start. Recovery tasks do not
+      // count here, because they do not block other tasks.
       if (waiting.queue == QueueKind::kMain && ++stuck >= state.config.backfill) break;
       continue;
     }

@@ -74,9 +74,9 @@ struct TaskRecord {
   friend bool operator==(const TaskRecord&, const TaskRecord&) = default;
 };
 
-// Resets a task so that it starts from the beginning. What its attempts have shown is kept (their
-// number, the peak, the last exit), but their failures no longer count. A final task also loses its
-// estimate and its hold. The caller sets `reason` and `queued_since`.
+// Resets a task so that it starts from the beginning. What was learned from its attempts is kept
+// (their number, the peak, the last exit), but their failures no longer count. A task in a final
+// state also loses its estimate and its hold. The caller sets `reason` and `queued_since`.
 TaskRecord AsSubmitted(TaskRecord task);
 
 }  // namespace carma::core

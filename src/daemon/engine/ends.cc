@@ -94,8 +94,8 @@ void Ends::Take(const task::ShimEvent& event) {
   if (record == nullptr || !IsOpen(event, *record)) return judge({});
   std::function<void()> ask = [judge] { judge({}); };
   if (NeedsMpsEvidence(event, *record)) {
-    // The MPS server is queried only after the driver has been read. Otherwise the first task to be
-    // examined might be blamed for other tasks' faults.
+    // The MPS server is queried only after the driver's error reports have been read. Otherwise the
+    // first task examined might be blamed for other tasks' faults.
     ask = [this, judge, id = event.id, attempt = event.attempt] {
       options_.mps->AskEvidence(id, attempt, judge);
     };

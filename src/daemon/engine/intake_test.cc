@@ -250,7 +250,7 @@ TEST_F(IntakeTest, ChecksLimitsAndAccountsAtSubmission) {
   EXPECT_EQ(answers_[1].error().code, ErrorCode::kInvalid);
   EXPECT_THAT(answers_[2].error().message, HasSubstr("of 1 allowed GPU is in use"));
   EXPECT_THAT(answers_[3].error().message,
-              HasSubstr("asks for 2:00:00, but a task may run for at most 1:00:00"));
+              HasSubstr("asks for 2:00:00, but may run for at most 1:00:00"));
   ASSERT_TRUE(answers_[4]);
   EXPECT_THAT(answers_[5].error().message, HasSubstr("each user: user=* queued=2"));
   const core::TaskRequest kept = store_->Get(answers_[4]->first)->record.request;

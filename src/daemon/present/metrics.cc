@@ -314,8 +314,8 @@ void Counters::Count(const core::TaskRecord& record) {
   if (!launching && record.reason.code == core::ReasonCode::kOutOfMemory) ++ooms;
   if (!core::IsFinal(record.state)) return;
   ++ended[std::string(core::TaskStateName(record.state))];
-  // If a user gives the memory, the user also chooses the method's name. Each name would create
-  // another time series, so "given" is used instead.
+  // A user who specifies the memory also chooses the method's name. To avoid one time series per
+  // name, "given" is used instead.
   const bool given = record.request->memory_mib.has_value();
   for (const report::Forecast& each : report::ForecastsOf(record)) {
     if (each.predicted <= 0) continue;

@@ -89,8 +89,8 @@ int GatedForward(Graph& graph, Row& row, int input) {
 }
 
 // A tensor is split into slices, and all slices but one pass through a convolution. Each result is
-// added to the next slice before its convolution, and a final row reads all results side by side. A
-// variant without these sums pools the last slice.
+// added to the next slice before that slice's convolution, and the last row reads the concatenation
+// of all slices. A variant without these sums pools the last slice.
 int SlicesInSteps(Graph& graph, Row& row, int input) {
   constexpr std::ptrdiff_t kReach = 48;  // rows
   if (!row.rule->convolution || row.in != row.out || input != row.before) return input;

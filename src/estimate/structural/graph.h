@@ -2,8 +2,8 @@
 //
 // A summary lists modules in the order they finish. If the size fits, a row reads the newest
 // tensor. Otherwise it reads an earlier tensor (a branch, a shortcut) or the result of code between
-// the modules (a sum, a product, a concatenation, attention; docs/inside/estimators.md, "Functional
-// code"). Where sizes are misleading, a named correction takes precedence (corrections.h).
+// the modules (a sum, a product, a concatenation, attention; docs/inside/estimators.md, "Code
+// without a row"). Where sizes are misleading, a named correction takes precedence (corrections.h).
 #pragma once
 
 #include "estimate/structural/rows.h"

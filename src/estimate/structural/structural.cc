@@ -129,7 +129,8 @@ double SizeOf(Precision precision) {
   return precision == Precision::kFp32 ? 1 : 0.5;
 }
 
-// The precision in which the dry run counted, as stated in the list. fp32 if none is stated.
+// The precision that the dry run assumed when it counted bytes, as stated in the list; fp32 if none
+// is stated.
 Precision CountedIn(const model::LayerList& layers) {
   if (!layers.saved || !layers.precision) return Precision::kFp32;
   return ParsePrecision(*layers.precision).value_or(Precision::kFp32);

@@ -352,7 +352,7 @@ std::vector<Comparison> ValidateModels() {
                           1.136, SlowdownOfFirst(core::SharingMethod::kStreams, pair), 1.05, 1.2));
   rows.push_back(OneValue("ResNet152 with recommender, streams", kSlowdown, kTable42, kPrediction,
                           1.057, SlowdownOfFirst(core::SharingMethod::kStreams, turned), 1.0, 1.2));
-  // Power of one card of a DGX Station A100 at these activities.
+  // Power draw of one card of a DGX Station A100 at these SM activity levels.
   struct Drawn {
     double sm_active, low_w, high_w;
   };

@@ -219,7 +219,7 @@ void Stop(World& world, int slot);
 // this GPU.
 double KernelShare(const World& world, int slot, int place);
 
-// Announces a critical error of this GPU.
+// Announces a critical error on the event's GPU.
 void Announce(World& world, XidEvent event);
 
 // Resets a GPU: clears the errors counted since the driver was loaded, and remaps the rows that are

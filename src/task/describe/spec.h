@@ -135,9 +135,8 @@ struct TaskSpec : core::TaskRequest {
            .expected = "SOURCE[:DESTINATION][:ro] with absolute paths"});
     field("stdout_path", task.stdout_path,
           "Absolute path of the standard output file; %j task id, %x name, %u user, %A first task "
-          "of the "
-          "array, %a index, %3a with zeros, %N host, %% percent. Default: carma-%j-%B.out in the "
-          "working directory.",
+          "of the array, %a index, %3a index zero-padded to 3 digits, %N host, %% percent. "
+          "Default: carma-%j-%B.out in the working directory.",
           kPath);
     field("stderr_path", task.stderr_path,
           "Absolute path of the standard error file; empty: same file as standard output.",
@@ -268,8 +267,8 @@ struct PathWords {
 std::string BooksWord(std::string_view id);
 // Replaces patterns such as "%j" in an output path, as sbatch does: %j %J task, %A array, %a index
 // (0 outside an array), %x name, %u user, %N host, %t copy, %n 0, %s "batch", %B the database of
-// the task's carmad (BooksWord); "%3a" pads with zeros. A '/' in name or user becomes '_'. Unknown
-// letters are left unchanged.
+// the task's carmad (BooksWord); "%3a" zero-pads the index to 3 digits. A '/' in name or user
+// becomes '_'. Unknown letters are left unchanged.
 std::string ExpandPath(const std::string& pattern, const TaskSpec& spec, const PathWords& words);
 // Whether all tasks of an array would write to the same file.
 bool IsOnePathForAll(std::string_view pattern);

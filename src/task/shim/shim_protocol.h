@@ -1,9 +1,10 @@
 // The files through which carmad and carma-shim communicate about one attempt. All are in the
 // attempt's folder, which only the daemon's user may list or write:
 //
-//   order.json    daemon -> shim: what to run. Not synced: without a durable `owner` nothing ran.
+//   order.json    daemon -> shim: what to run. Need not be synced: if `owner` is not on disk,
+//                 nothing has run.
 //   script        the batch script's text, owned by the task's user, mode 0500
-//   owner         the process that decides about this attempt: the shim that will run it, or a
+//   owner         the process responsible for this attempt: the shim that will run it, or a
 //                 restarted daemon that abandons it. Created once by link(), and durable before the
 //                 task's first instruction.
 //   started.json  the task's main process; written when its exec has succeeded

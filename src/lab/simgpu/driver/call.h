@@ -30,8 +30,9 @@ struct Driver {
 Driver& TheDriver();
 
 Return FromError(const base::Error& error);
-// The error that this function must return for this whole GPU; kSuccess if there is none. Blocks
-// while the function hangs. Faults in individual values are applied where the values are read.
+// The error that this function must return because of a fault of the driver or of the GPU as a
+// whole, else kSuccess. Blocks while a hang is simulated. Faults in individual values are applied
+// where the values are read.
 Return FaultReturn(Server& server, std::int32_t gpu, const char* function);
 
 struct Call {

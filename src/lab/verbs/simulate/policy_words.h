@@ -1,5 +1,5 @@
-// A simulated policy: its words on the command line of `carma simulate`, and the run options that
-// they produce.
+// A simulated policy: the words that describe it on the command line of `carma simulate` or in an
+// experiment file, and the run options that result from them.
 #pragma once
 
 #include <string>
