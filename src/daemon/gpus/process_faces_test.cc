@@ -49,6 +49,22 @@ class ProcessFacesTest : public ::testing::Test {
   ProcessFaces faces_{loop_};
 };
 
+TEST(SeenProcesses, AnUnchangedProcessIsNotReadAgain) {
+  SeenProcess before = SeeProcess(::getpid());
+  ASSERT_GT(before.line.size(), 1U);
+  before.cgroup = "/earlier";
+  EXPECT_EQ(SeeProcess(::getpid(), &before).cgroup, "/earlier");
+  SeenProcess other = before;
+  ++other.line.front().start_ticks;
+  EXPECT_NE(SeeProcess(::getpid(), &other).cgroup, "/earlier") << "another process with this pid";
+  other = before;
+  ++other.line[1].pid;
+  EXPECT_NE(SeeProcess(::getpid(), &other).cgroup, "/earlier") << "adopted by another parent";
+  other = before;
+  other.face.command = "sh";
+  EXPECT_NE(SeeProcess(::getpid(), &other).cgroup, "/earlier") << "it now runs another program";
+}
+
 TEST_F(ProcessFacesTest, AProcessHasAUserAndACommand) {
   const Stranger self = StrangerOf(::getpid());
   EXPECT_EQ(faces_.Of(self).user, std::to_string(::getuid())) << "no slow source was queried yet";

@@ -123,13 +123,13 @@ void Sampler::Sample() {
   BeginReading();
   worker_.Ask(
       [probe = probe_, clock = clock_, wanted = worker_.wanted(), count = gpus_,
-       alone = taker_.LeftAlone()] {
+       alone = taker_.LeftAlone(), before = seen_] {
         probe->LeaveAlone(alone);
         gpu::Round round(count);
         for (std::size_t i = 0; i < count && *wanted; ++i) {
           if (!alone.contains(i)) round[i] = probe->Read(i, clock->Now());
         }
-        SeenProcesses seen = SeeProcesses(round);
+        SeenProcesses seen = SeeProcesses(round, before);
         return std::pair(std::move(round), std::move(seen));
       },
       [this, first = WatchProbe()](std::pair<gpu::Round, SeenProcesses> read) {
@@ -144,6 +144,7 @@ void Sampler::TakeRound(gpu::Round round, SeenProcesses seen) {
   const auto failed = [](const auto& answer) { return answer && !answer->has_value(); };
   const auto served = [](const auto& answer) { return answer && answer->has_value(); };
   const bool all_failed = std::ranges::any_of(round, failed) && std::ranges::none_of(round, served);
+  seen_ = seen;
   taker_.TakeRound(std::move(round), std::move(seen));
   TellReading();
   // If all GPUs failed, the library may have lost its connection to the driver, so the GPUs are

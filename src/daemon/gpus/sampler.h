@@ -83,6 +83,7 @@ class Sampler {
   SamplerOptions options_;
   Taker& taker_;
   std::size_t gpus_ = 0;  // 0 until they are announced
+  SeenProcesses seen_;    // in the last round
   std::string driver_trouble_, missing_gpus_;
   bool hung_ = false;  // the current call was reported as hung
   // Callers waiting for the next reading, and callers waiting for the current reading.

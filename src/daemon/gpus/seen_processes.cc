@@ -9,6 +9,14 @@ namespace {
 // Limit on the walk up the process tree, which may change while it is being read. Real trees are
 // not this deep.
 constexpr int kMaxAncestors = 64;
+constexpr std::size_t kMostCommand = 64;
+
+bool IsSame(const SeenProcess& before, const base::ProcessStat& now) {
+  if (before.line.empty() || before.line.front() != now.id) return false;
+  const bool same_parent =
+      before.line.size() > 1 ? before.line[1].pid == now.parent : now.parent <= 1;
+  return same_parent && before.face.command == base::Printable(now.command, kMostCommand);
+}
 
 }  // namespace
 
@@ -18,12 +26,13 @@ std::optional<uid_t> UserOf(pid_t pid) {
   return uid ? std::optional(static_cast<uid_t>(*uid)) : std::nullopt;
 }
 
-SeenProcess SeeProcess(pid_t pid) {
+SeenProcess SeeProcess(pid_t pid, const SeenProcess* before) {
   SeenProcess seen;
   std::optional<base::ProcessStat> at = base::ReadProcessStat(pid);
   if (!at) return seen;
+  if (before != nullptr && IsSame(*before, *at)) return *before;
   const std::optional<uid_t> uid = UserOf(pid);
-  seen.face = {uid ? std::to_string(*uid) : "", base::Printable(at->command, 64)};
+  seen.face = {uid ? std::to_string(*uid) : "", base::Printable(at->command, kMostCommand)};
   seen.cgroup = base::CgroupOf(pid);
   for (int depth = 0; depth < kMaxAncestors && at; ++depth) {
     seen.line.push_back(at->id);
@@ -33,12 +42,14 @@ SeenProcess SeeProcess(pid_t pid) {
   return seen;
 }
 
-SeenProcesses SeeProcesses(const gpu::Round& round) {
+SeenProcesses SeeProcesses(const gpu::Round& round, const SeenProcesses& before) {
   SeenProcesses seen;
   for (const std::optional<gpu::ReadResult<gpu::Reading>>& answer : round) {
     if (!answer || !*answer) continue;
     for (const gpu::ProcessUse& process : (*answer)->processes) {
-      if (!seen.contains(process.pid)) seen[process.pid] = SeeProcess(process.pid);
+      if (seen.contains(process.pid)) continue;
+      const auto known = before.find(process.pid);
+      seen[process.pid] = SeeProcess(process.pid, known == before.end() ? nullptr : &known->second);
     }
   }
   return seen;

@@ -28,9 +28,11 @@ struct SeenProcess {
 };
 using SeenProcesses = std::unordered_map<pid_t, SeenProcess>;
 
-// Reads only files that never block, even while the process hangs in a driver.
-SeenProcess SeeProcess(pid_t pid);
-SeenProcesses SeeProcesses(const gpu::Round& round);
+// Reads only files that never block, even while the process hangs in a driver. before: what was
+// read earlier, or null. It is returned unchanged while the process has the same parent and
+// program.
+SeenProcess SeeProcess(pid_t pid, const SeenProcess* before = nullptr);
+SeenProcesses SeeProcesses(const gpu::Round& round, const SeenProcesses& before = {});
 
 // Reads the "Uid:" line. The owner of the /proc folder would be wrong, because undumpable processes
 // belong to root there.
