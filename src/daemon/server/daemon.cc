@@ -50,7 +50,7 @@ namespace asio = boost::asio;
 // If a driver or control daemon does not respond, early requests and the process that started
 // carmad wait for at most this long.
 constexpr std::chrono::seconds kLongestSearch{5};
-constexpr std::chrono::seconds kSocketWatch{2};  // between two checks of the socket file
+constexpr std::chrono::seconds kSocketWatch{10};  // between two checks of the socket file
 // Time limit for creating a CUDA context on one GPU.
 constexpr std::chrono::seconds kCudaPatience{15};
 

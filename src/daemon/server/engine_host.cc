@@ -364,15 +364,16 @@ void EngineHost::ReadProgress() {
   }
   const std::int64_t now_ms = base::ToMs(base::SystemClock().Now());  // shims use this clock
   const std::int64_t shift_ms = base::ToMs(around_.clock.Now()) - now_ms;
+  const auto take = [this, shift_ms](std::vector<ProgressBoard::Seen> seen) {
+    for (const core::TaskId id : engine_.progress().Take(std::move(seen), shift_ms))
+      TellStalled(id);
+    core::ProgressSeen moved = engine_.progress().Left(base::ToMs(around_.clock.Now()));
+    if (!moved.left.empty()) engine_.Post(std::move(moved));
+    progress_alarm_.Set(kProgressGap, [this] { ReadProgress(); });
+  };
+  if (places.empty()) return take({});
   progress_reader_.Ask(
-      [places = std::move(places), now_ms] { return ProgressBoard::Read(places, now_ms); },
-      [this, shift_ms](std::vector<ProgressBoard::Seen> seen) {
-        for (const core::TaskId id : engine_.progress().Take(std::move(seen), shift_ms))
-          TellStalled(id);
-        core::ProgressSeen moved = engine_.progress().Left(base::ToMs(around_.clock.Now()));
-        if (!moved.left.empty()) engine_.Post(std::move(moved));
-        progress_alarm_.Set(kProgressGap, [this] { ReadProgress(); });
-      });
+      [places = std::move(places), now_ms] { return ProgressBoard::Read(places, now_ms); }, take);
 }
 
 void EngineHost::TellStalled(core::TaskId id) {
