@@ -361,7 +361,8 @@ std::size_t StartBestOf(State& state, LineLook& look, LineUp& line, std::vector<
   }
 }
 
-// Records if a remaining task lacks idle cores (starts may have taken them), and which fit nowhere.
+// Records whether a remaining task lacks idle cores now, because starts may have taken them, and
+// which tasks fit on no GPU.
 void NoteWaiting(State& state, LineLook& look) {
   for (const Group& each : look.groups) {
     if (!each.first) continue;

@@ -52,6 +52,7 @@ class ProcessFacesTest : public ::testing::Test {
 TEST(SeenProcesses, AnUnchangedProcessIsNotReadAgain) {
   SeenProcess before = SeeProcess(::getpid());
   ASSERT_GT(before.line.size(), 1U);
+  ASSERT_TRUE(before.whole);
   before.cgroup = "/earlier";
   EXPECT_EQ(SeeProcess(::getpid(), &before).cgroup, "/earlier");
   SeenProcess other = before;
@@ -60,6 +61,9 @@ TEST(SeenProcesses, AnUnchangedProcessIsNotReadAgain) {
   other = before;
   ++other.line[1].pid;
   EXPECT_NE(SeeProcess(::getpid(), &other).cgroup, "/earlier") << "adopted by another parent";
+  other = before;
+  other.whole = false;
+  EXPECT_NE(SeeProcess(::getpid(), &other).cgroup, "/earlier") << "something could not be read";
   other = before;
   other.face.command = "sh";
   EXPECT_NE(SeeProcess(::getpid(), &other).cgroup, "/earlier") << "it now runs another program";

@@ -11,8 +11,10 @@ namespace {
 constexpr int kMaxAncestors = 64;
 constexpr std::size_t kMostCommand = 64;
 
+// Whether all that was read before is still true. A new parent of an ancestor need not be noticed:
+// it is init or a further ancestor, which is in the line already.
 bool IsSame(const SeenProcess& before, const base::ProcessStat& now) {
-  if (before.line.empty() || before.line.front() != now.id) return false;
+  if (!before.whole || before.line.front() != now.id) return false;
   const bool same_parent =
       before.line.size() > 1 ? before.line[1].pid == now.parent : now.parent <= 1;
   return same_parent && before.face.command == base::Printable(now.command, kMostCommand);
@@ -36,7 +38,10 @@ SeenProcess SeeProcess(pid_t pid, const SeenProcess* before) {
   seen.cgroup = base::CgroupOf(pid);
   for (int depth = 0; depth < kMaxAncestors && at; ++depth) {
     seen.line.push_back(at->id);
-    if (at->parent <= 1) break;
+    if (at->parent <= 1) {
+      seen.whole = uid && !seen.cgroup.empty();
+      break;
+    }
     at = base::ReadProcessStat(at->parent);
   }
   return seen;

@@ -25,12 +25,13 @@ struct SeenProcess {
   std::vector<base::ProcessId> line;
   std::string cgroup;  // as base::CgroupOf
   ProcessFace face;    // UID and program name only
+  bool whole = false;  // everything above could be read
 };
 using SeenProcesses = std::unordered_map<pid_t, SeenProcess>;
 
 // Reads only files that never block, even while the process hangs in a driver. before: what was
-// read earlier, or null. It is returned unchanged while the process has the same parent and
-// program.
+// read earlier, or null. If it is whole and the same process still has the same parent and name, it
+// is returned unchanged, so a later change of UID or control group is not noticed.
 SeenProcess SeeProcess(pid_t pid, const SeenProcess* before = nullptr);
 SeenProcesses SeeProcesses(const gpu::Round& round, const SeenProcesses& before = {});
 

@@ -97,7 +97,13 @@ class PythonReader {
         ReadCall(tokens_[at].text, at + 1);
       } else if (Is(at + 1, '=') && !Is(at + 2, '=')) {
         // Records variables with a literal value.
-        if (auto value = ValueAt(at + 2)) names_[std::string(tokens_[at].text)] = *std::move(value);
+        if (auto value = ValueAt(at + 2)) {
+          names_[std::string(tokens_[at].text)] = *std::move(value);
+        } else if (tokens_[at + 2].text == tokens_[at].text) {
+          Forget(tokens_[at].text);  // LEN = LEN * 2
+        }
+      } else if (IsChanged(at)) {
+        Forget(tokens_[at].text);
       }
     }
     return std::move(settings_);
@@ -106,6 +112,20 @@ class PythonReader {
  private:
   bool Is(std::size_t at, char sign) const {
     return at < tokens_.size() && tokens_[at].kind == Kind::kSign && tokens_[at].text[0] == sign;
+  }
+
+  bool IsOneOf(std::size_t at, std::string_view signs) const {
+    return std::ranges::any_of(signs, [&](char sign) { return Is(at, sign); });
+  }
+  // Whether an operator follows, so that the token is only a part of an expression.
+  bool Continues(std::size_t at) const { return IsOneOf(at + 1, "+-*/%<>|&^"); }
+  // Whether the variable is changed in place: LEN *= 2 or LEN <<= 1.
+  bool IsChanged(std::size_t at) const {
+    if (Is(at + 2, '=')) return IsOneOf(at + 1, "+-*/%|&^");
+    return Continues(at) && IsOneOf(at + 2, "*/<>") && Is(at + 3, '=');
+  }
+  void Forget(std::string_view name) {
+    if (const auto known = names_.find(name); known != names_.end()) names_.erase(known);
   }
 
   static std::string_view LastName(std::string_view dotted) {
@@ -117,9 +137,7 @@ class PythonReader {
   std::optional<std::string> ValueAt(std::size_t at) const {
     const Token& token = tokens_[at];
     if (Is(at, '[') || Is(at, '(')) return ListAt(at);
-    for (const char sign : std::string_view("+-*/%")) {
-      if (Is(at + 1, sign)) return std::nullopt;
-    }
+    if (Continues(at)) return std::nullopt;
     if (token.kind == Kind::kText || token.kind == Kind::kNumber) return std::string(token.text);
     if (token.kind != Kind::kName) return std::nullopt;
     if (Is(at + 1, '(') || Is(at + 1, '[') || Is(at + 1, '.')) return std::nullopt;
@@ -134,7 +152,8 @@ class PythonReader {
     constexpr std::size_t kMostItems = 100;
     std::vector<std::string> items;
     for (++at; at < tokens_.size() && items.size() < kMostItems; ++at) {
-      if (Is(at, ']') || Is(at, ')')) return base::Join(items, ",");
+      if (Is(at, ']') || Is(at, ')'))
+        return Continues(at) ? std::nullopt : std::optional(base::Join(items, ","));
       if (Is(at, ',')) continue;
       if (tokens_[at].kind != Kind::kText && tokens_[at].kind != Kind::kNumber) return std::nullopt;
       items.emplace_back(tokens_[at].text);

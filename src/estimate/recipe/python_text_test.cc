@@ -56,8 +56,10 @@ TEST(PythonText, IgnoresEverythingElse) {
   for (const char* text :
        {"\"\"\"\nLoraConfig(r=8)\n\"\"\"", "# LoraConfig(r=8)", "def f(r=8): pass",
         "LoraConfig(r=x)", "LoraConfig(r=4 * 2)", "LoraConfig(r=4 - 2)",
-        "R = 4\nLoraConfig(r=R * 2)", "print('LoraConfig(r=8)')", "LoraConfig(r==8)", "LoraConfig(",
-        "from_pretrained", "'open", "x = [1, 2"}) {
+        "R = 4\nLoraConfig(r=R * 2)", "R = 4\nR = R * 2\nLoraConfig(r=R)",
+        "R = 4\nR *= 2\nLoraConfig(r=R)", "R = 4\nR <<= 1\nLoraConfig(r=R)", "LoraConfig(r=1 << 3)",
+        "LoraConfig(target_modules=['a'] + more)", "print('LoraConfig(r=8)')", "LoraConfig(r==8)",
+        "LoraConfig(", "from_pretrained", "'open", "x = [1, 2"}) {
     EXPECT_EQ(SettingsIn(text), "") << text;
   }
 }
