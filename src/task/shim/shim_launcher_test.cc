@@ -227,8 +227,9 @@ TEST_F(ShimLauncherTest, ALaterAttemptAppendsToItsOutput) {
 }
 
 TEST_F(ShimLauncherTest, ATaskThatHandlesTheStopKeepsItsOwnExitCode) {
+  // A signal just before a `read` blocks would run the trap only after the read.
   LaunchOrder order =
-      Order("trap 'echo saved; exit 7' TERM; echo up > $TELL; while :; do read x < $GO; done");
+      Order("trap 'echo saved; exit 7' TERM; echo up > $TELL; while :; do sleep 0.1; done");
   order.kill_grace = base::Duration(kPatienceMs);
   launcher_->Start(order);
   NextStarted();
