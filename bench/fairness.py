@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes the table of docs/evidence/sharing.md: how evenly users are served. The load is windows of a cluster trace; each virtual cluster stands for a user.
+"""Makes the table of docs/evidence/sharing.md: how evenly users are served. The load is windows of a cluster trace; each virtual cluster represents a user.
 
 bench/fairness.py build/release/bin philly_vc_jobs.csv [SAMPLES [LOAD]]
 

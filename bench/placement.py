@@ -405,7 +405,7 @@ def session(seed, users):
 
 
 def users():
-    """Several users under MPS, whose tasks take turns on a GPU unless they share a server. Their submissions alternate or come in sessions."""
+    """Several users under MPS. Their tasks take turns on a GPU unless they share a server. Their submissions alternate or come in sessions."""
     ones = {f"{name}, {users}": [of_users(load(name), lambda number, users=users: f"u{number % users}")] for name in ("heavy60", "mix90") for users in (1, 2, 8)}
     ones["sessions"] = [of_users(("--trace", made_up(f"sessions{seed}-{users}", 120, 300, seed, "--workloads", CATALOGUE), "--workloads", CATALOGUE), session(seed, users))
                         for seed in (1, 2, 3) for users in (3, 8)]

@@ -31,7 +31,7 @@ class Alone:
 
 
 def pairs_csv(lines: Iterable[Dict[str, Any]]) -> str:
-    """Leaves out pairs with a workload whose activity alone was not measured."""
+    """Leaves out pairs with a workload that was not measured alone."""
     alone: Dict[Tuple[str, str], Alone] = {}
     pairs = []
     for line in lines:

@@ -75,9 +75,9 @@ class Responder {
 using Handler = std::function<void(Request, Responder)>;
 
 // Runs on the thread of the given loop. The destructor stops the server and removes its socket. The
-// server rejects requests whose Host header does not name this machine. It accepts requests from
-// browsers only if its own page sent them, because a page of another site must not act with the
-// privileges of the user who views it.
+// server rejects requests with a Host header that does not name this machine. It accepts requests
+// from browsers only if its own page sent them, because a page of another site must not act with
+// the privileges of the user who views it.
 class Server {
  public:
   // mode: file mode of the socket; group: the socket's group, if not our own. A stale socket file

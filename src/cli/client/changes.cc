@@ -167,14 +167,14 @@ std::vector<DependentTask> WithDependents(const std::vector<std::uint64_t>& ids,
 }
 
 std::string WithDependencies(const std::string& changes, const std::vector<std::string>& waits_for,
-                             const std::map<std::uint64_t, std::uint64_t>& anew) {
+                             const std::map<std::uint64_t, std::uint64_t>& renewed) {
   if (waits_for.empty()) return changes;
   Json fields = Json::object();
   if (!changes.empty()) fields = base::ParseJson(changes).value_or(Json::object());
   Json list = Json::array();
   for (const std::string& dependency : waits_for) {
-    const auto now = anew.find(TaskOf(dependency));
-    if (now == anew.end()) continue;
+    const auto now = renewed.find(TaskOf(dependency));
+    if (now == renewed.end()) continue;
     list.push_back({{"task", now->second}, {"kind", dependency.substr(0, dependency.find(':'))}});
   }
   fields["dependencies"] = std::move(list);

@@ -33,9 +33,9 @@ struct DependentTask {
 // task comes after its dependencies. waits_for lists only dependencies on resubmitted tasks.
 std::vector<DependentTask> WithDependents(const std::vector<std::uint64_t>& ids,
                                           const std::vector<api::TaskView>& tasks);
-// Adds dependencies on the new tasks to the changes. anew: maps each resubmitted task to its new
-// number.
+// Adds dependencies on the new tasks to the changes. renewed: the new number of each resubmitted
+// task.
 std::string WithDependencies(const std::string& changes, const std::vector<std::string>& waits_for,
-                             const std::map<std::uint64_t, std::uint64_t>& anew);
+                             const std::map<std::uint64_t, std::uint64_t>& renewed);
 
 }  // namespace carma::cli

@@ -22,7 +22,7 @@ struct ConfigFlags {
   std::vector<std::string> keys;  // keys to show; empty for all
 };
 
-// Returns the requested keys. A section name stands for all of its keys. Returns kInvalid if a key
+// Returns the requested keys. A section name selects all of its keys. Returns kInvalid if a key
 // does not exist.
 Result<std::vector<config::KeyInfo>> Wanted(const std::vector<std::string>& words) {
   const std::vector<config::KeyInfo> all = config::Keys();

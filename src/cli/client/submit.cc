@@ -136,11 +136,11 @@ void RunRedo(Context& context, const RedoFlags& flags) {
     if (!page) return context.Fail(page.error());
     again = WithDependents(*ids, page->tasks);
   }
-  std::map<std::uint64_t, std::uint64_t> anew;
+  std::map<std::uint64_t, std::uint64_t> renewed;
   std::vector<std::string> texts;
   for (const DependentTask& task : again) {
     auto answer =
-        RedoTask(context.client(), task.id, WithDependencies(*changes, task.waits_for, anew));
+        RedoTask(context.client(), task.id, WithDependencies(*changes, task.waits_for, renewed));
     if (!answer) {
       base::Error why = NamedAsTyped(answer.error());
       const auto is_qos = [](const auto& each) { return each.first == "qos"; };
@@ -151,7 +151,7 @@ void RunRedo(Context& context, const RedoFlags& flags) {
       if (flags.cascade) break;  // dependents of a failed redo would depend on the old task
       continue;
     }
-    anew[task.id] = answer->value.first;
+    renewed[task.id] = answer->value.first;
     Announce(context, *answer, flags.parsable);
     texts.push_back(std::move(answer->text));
   }

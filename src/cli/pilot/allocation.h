@@ -28,7 +28,7 @@ struct Allocation {
 // job, the job has several nodes, or there is no GPU.
 Result<Allocation> ReadAllocation(const config::Environment& environment, bool named_gpus);
 
-// ---- the end of a Slurm job whose environment does not contain it (before Slurm 23.02) ----
+// ---- the end time of a Slurm job, which is not in its environment before Slurm 23.02 ----
 
 // Parses the output of `squeue -h -o %e`, a local time; empty for "NONE" or "N/A".
 std::optional<base::Time> ParseJobEnd(std::string_view text);

@@ -152,8 +152,9 @@ void State::On(const AttemptRestored& event) {
 void State::On(const EstimateReady& event) {
   TaskRecord* task = Held(event.id);
   if (task == nullptr || task->state != TaskState::kEstimating) return;
-  const std::optional<Estimate>& last = last_estimate;
+  // Most tasks have the estimate of the task before, and share it.
   task->estimate = last_estimate;
+  const std::optional<Estimate>& last = last_estimate;
   if (event.estimate != last) task->estimate = event.estimate;
   CutToGpus(*this, *task);
   if (!task->estimate.ShareWith(last_estimate)) last_estimate = task->estimate;
