@@ -1,6 +1,6 @@
 // Asks the servers whether they would start a task. Keeps servers free for a task if other tasks
 // have been starting ahead of it for too long.
-#include "lab/sim/asked.h"
+#include "lab/sim/placing.h"
 
 #include <algorithm>
 #include <functional>

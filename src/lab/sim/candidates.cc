@@ -16,8 +16,9 @@ Candidates::Candidates(const RunOptions& options, const Layout& layout, const Se
     : options_(options), layout_(layout), servers_(servers), predictions_(predictions) {}
 
 std::shared_ptr<Alike> Candidates::AlikeOf(const Job& job) {
-  const std::optional<core::Estimate> estimate = predictions_.AnswerFor(job).estimate;
-  const core::Profile profile = predictions_.ProfileOf(job);
+  const core::EstimateReady answer = predictions_.AnswerFor(job);
+  const std::optional<core::Estimate>& estimate = answer.estimate;
+  const core::Profile& profile = answer.profile;
   const core::MpsParameters mps = profile.mps.value_or(core::MpsParameters{-1, -1});
   const AlikeKey key{&job.workload(),
                      job.arrival->gpu_type,

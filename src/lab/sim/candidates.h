@@ -1,19 +1,85 @@
-// Finds the servers that are able to run a task at all, for the cluster's queue. Private to sim.
+// The servers of a run, and which of them are able to run a task at all, for the cluster's queue.
+// Private to sim.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <utility>
 #include <vector>
 
-#include "lab/sim/alike.h"
+#include "base/time.h"
+#include "core/policy/policy.h"
+#include "core/scheduler/events.h"
+#include "core/scheduler/waking_core.h"
+#include "core/values/promise.h"
+#include "core/values/task_request.h"
 #include "lab/sim/jobs.h"
 #include "lab/sim/layout.h"
+#include "lab/sim/monitor.h"
+#include "lab/sim/node_counts.h"
 #include "lab/sim/predictions.h"
-#include "lab/sim/server.h"
+#include "lab/trace/workloads.h"
 
 namespace carma::sim {
+
+// A simulated server with its core and the state of its tasks.
+struct Server {
+  explicit Server(core::PolicyConfig policy) : core(std::move(policy)) {}
+
+  // Samples that have not yet reached the scheduler.
+  struct Samples {
+    base::Time arrive{};
+    std::vector<core::Event> events;
+  };
+
+  core::WakingCore core;
+  std::uint64_t told = 0;  // number of event batches sent to the core
+  Monitor::Queue queue;
+  int launched = 0;    // number of tasks launched on this server
+  bool whole = false;  // held by a task that uses several servers
+  base::Time progress_shown{};
+  base::Time next_tick{};  // only valid if a tick is set
+  std::deque<Samples> on_the_way;
+};
+// This is a deque because a server's core cannot be moved.
+using Servers = std::deque<Server>;
+
+// The key of a group: its workload, GPU type, user (if relevant), predicted memory, activity,
+// sensitivity, pressure, grain and run time.
+using AlikeKey =
+    std::tuple<const trace::Workload*, std::string, std::string, std::string, std::uint32_t,
+               std::int64_t, double, double, double, double, std::int64_t>;
+
+// A group of tasks with the same request and the same predictions. The tasks are interchangeable
+// for placement, so a server's answer for one task is valid for the whole group.
+struct Alike {
+  core::TaskRequest request;
+  std::optional<core::Estimate> estimate;
+  core::Profile profile;
+  CountAsked asked;  // what Slurm allocates on each server
+  // Whether an empty server of each kind could take the task, indexed by kind.
+  std::vector<std::optional<bool>> could_take;
+
+  // A server's answer (asked.cc): how well the task would fit, or empty if it cannot start now.
+  // `told` is the number of event batches that the server had received when it answered.
+  struct Answer {
+    std::uint64_t told = 0;
+    std::optional<double> score;
+  };
+  std::vector<Answer> answers;
+  std::vector<std::optional<core::Need>> needs;  // by kind of server
+  // AskedPlacing's epoch_ and touched_.size() at the last check that found no server for tasks of
+  // this group.
+  std::uint64_t none_epoch = 0;
+  std::size_t none_touched = 0;
+};
 
 class Candidates {
  public:
@@ -21,7 +87,7 @@ class Candidates {
   Candidates(const RunOptions& options, const Layout& layout, const Servers& servers,
              Predictions& predictions);
 
-  // The group that this task belongs to. Tasks of a group are interchangeable for placement.
+  // The group that this task belongs to.
   std::shared_ptr<Alike> AlikeOf(const Job& job);
   // Whether the server, when empty, could take a task like this one.
   bool CouldTake(Alike& alike, std::uint32_t server) const;

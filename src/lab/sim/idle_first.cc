@@ -1,17 +1,17 @@
 // Places tasks from one first-in-first-out queue that feeds several servers.
-#include "lab/sim/idle_first.h"
+#include "lab/sim/placing.h"
 
 namespace carma::sim {
 
-IdleFirst::IdleFirst(const RunOptions& options, const Layout& layout, const Servers& servers,
-                     const Machines& machines, const Jobs& jobs, Predictions& predictions)
-    : options_(options),
-      layout_(layout),
-      servers_(servers),
+IdleFirst::IdleFirst(const Servers& servers, const Machines& machines, const Jobs& jobs,
+                     Candidates& candidates)
+    : servers_(servers),
       machines_(machines),
       jobs_(jobs),
-      predictions_(predictions),
-      key_of_(layout.servers().size()) {}
+      candidates_(candidates),
+      key_of_(servers.size()) {
+  for (std::uint32_t i = 0; i < servers.size(); ++i) Changed(i);
+}
 
 void IdleFirst::Add(std::span<const JobIndex> jobs) {
   queue_.insert(queue_.end(), jobs.begin(), jobs.end());
@@ -29,24 +29,13 @@ void IdleFirst::Changed(std::uint32_t index) {
   old = key;
 }
 
-std::optional<std::uint32_t> IdleFirst::ServerFor(const Job& job) {
-  const core::TaskRequest request = RequestOf(options_, layout_, job);
-  const std::optional<core::Estimate> estimate = predictions_.EstimateOf(job);
-  std::vector<std::optional<bool>> fits;  // by kind of server: whether the task fits
-  const auto could_take = [&](std::uint32_t index) {
-    const std::uint32_t kind = layout_.servers()[index].kind;
-    if (kind >= fits.size()) fits.resize(kind + 1);
-    std::optional<bool>& known = fits[kind];
-    if (!known) known = !servers_[index].core.scheduler().NeverFits(request, estimate);
-    return *known;
-  };
+std::optional<std::uint32_t> IdleFirst::ServerFor(const Job& job) const {
+  const std::shared_ptr<Alike> alike = candidates_.AlikeOf(job);
   for (const Key& key : open_) {
-    if (could_take(std::get<2>(key))) return std::get<2>(key);
+    if (candidates_.CouldTake(*alike, std::get<2>(key))) return std::get<2>(key);
   }
   // If a busy server could take the task once that server is idle, the task waits.
-  for (std::uint32_t i = 0; i < servers_.size(); ++i) {
-    if (could_take(i)) return std::nullopt;
-  }
+  if (candidates_.AnyCould(*alike)) return std::nullopt;
   return std::get<2>(*open_.begin());  // no server can take it; this one will reject it
 }
 

@@ -15,7 +15,6 @@
 #include "base/time.h"
 #include "core/scheduler/scheduler.h"
 #include "core/values/ids.h"
-#include "lab/sim/alike.h"
 #include "lab/sim/layout.h"
 #include "lab/sim/simulate.h"
 #include "lab/sim/work.h"
@@ -34,6 +33,8 @@ enum class Phase : std::uint8_t {
   kStopping,  // the core has asked to stop the process
   kAway,      // sent back by the server and not placed again yet
 };
+
+struct Alike;
 
 // The task's state in the cluster's queue; used with Placing::kSlurm and kAsked.
 struct PlaceAbove {

@@ -91,9 +91,9 @@ Simulation::Simulation(const Cluster& cluster, std::span<const Arrival> arrivals
       candidates_(options, layout_, servers_, predictions_) {
   for (std::size_t i = 0; i < reservations_.size(); ++i)
     reservations_[i].id = core::ReservationId{i + 1};
-  if (layout_.servers().size() > 1 && !HasAbove())
-    idle_first_.emplace(options, layout_, servers_, attempts_.machines(), jobs_, predictions_);
   BuildServers();
+  if (layout_.servers().size() > 1 && !HasAbove())
+    idle_first_.emplace(servers_, attempts_.machines(), jobs_, candidates_);
   if (options.above.placing == Placing::kSlurm)
     slurm_.emplace(options, layout_, lines_, jobs_, candidates_);
   if (options.above.placing == Placing::kAsked)

@@ -9,19 +9,16 @@
 #include <vector>
 
 #include "lab/sim/agenda.h"
-#include "lab/sim/asked.h"
 #include "lab/sim/attempts.h"
 #include "lab/sim/candidates.h"
-#include "lab/sim/idle_first.h"
 #include "lab/sim/jobs.h"
 #include "lab/sim/layout.h"
 #include "lab/sim/lines_above.h"
 #include "lab/sim/monitor.h"
+#include "lab/sim/placing.h"
 #include "lab/sim/predictions.h"
 #include "lab/sim/results.h"
-#include "lab/sim/server.h"
 #include "lab/sim/simulate.h"
-#include "lab/sim/slurm.h"
 
 namespace carma::sim {
 

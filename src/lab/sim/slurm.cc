@@ -1,5 +1,5 @@
 // Slurm's choice of servers, including its backfill.
-#include "lab/sim/slurm.h"
+#include "lab/sim/placing.h"
 
 #include <algorithm>
 #include <cmath>
