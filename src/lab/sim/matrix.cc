@@ -4,6 +4,7 @@
 #include <atomic>
 #include <functional>
 #include <iterator>
+#include <mutex>
 #include <thread>
 
 #include "base/try.h"
@@ -66,17 +67,17 @@ std::vector<std::vector<report::Bound>> BoundsOfAll(const Cluster& cluster,
 }
 
 struct OneRun {
-  report::Metrics metrics;
-  std::vector<task::Observation> taught;
+  report::Metrics metrics;  // without bounds
+  RunResult result;
 };
 
 Result<OneRun> RunOne(const Cluster& cluster, std::span<const Arrival> arrivals,
                       RunOptions options) {
   report::Tally tally;
-  options.record = false;
   options.on_task = [&](const report::RunTask& task) { tally.Add(report::OutcomeOf(task)); };
   RunResult result = CARMA_TRY(Simulate(cluster, arrivals, options));
-  return OneRun{MetricsOf(cluster, tally, result.totals, options.above), std::move(result.taught)};
+  report::Metrics metrics = MetricsOf(cluster, tally, result.totals, options.above);
+  return OneRun{std::move(metrics), std::move(result)};
 }
 
 // A sequence of dependent runs: all runs of a policy that keeps its history, otherwise a single
@@ -109,11 +110,13 @@ Result<std::vector<std::vector<report::Metrics>>> SimulateMatrix(
                                                   std::vector<report::Metrics>(each));
   const std::vector<Chain> chains = ChainsOf(policies, each);
   std::vector<Result<Unit>> ends(chains.size(), Unit{});
-  std::atomic<std::size_t> finished{0};
+  std::mutex mutex;
+  std::size_t finished = 0;
   std::atomic<bool> failed{false};
   ForEachIndex(chains.size(), threads, [&](std::size_t i) {
     const Chain& chain = chains[i];
     RunOptions options = policies[chain.policy];
+    options.record = false;
     options.seed += chain.first;
     for (std::size_t run = chain.first; run < chain.first + chain.runs && !failed; ++run) {
       Result<OneRun> one = RunOne(cluster, arrivals, options);
@@ -126,8 +129,10 @@ Result<std::vector<std::vector<report::Metrics>>> SimulateMatrix(
       table[chain.policy][run].bounds = bounds[chain.policy];
       ++options.seed;
       options.estimates.taught =
-          std::make_shared<const std::vector<task::Observation>>(std::move(one->taught));
-      if (done) done(++finished);
+          std::make_shared<const std::vector<task::Observation>>(std::move(one->result.taught));
+      if (!done) continue;
+      const std::lock_guard lock(mutex);
+      done(++finished);
     }
   });
   for (Result<Unit>& end : ends) {
@@ -138,12 +143,9 @@ Result<std::vector<std::vector<report::Metrics>>> SimulateMatrix(
 
 Result<report::Report> SimulateRecorded(const Cluster& cluster, std::span<const Arrival> arrivals,
                                         RunOptions policy) {
-  report::Tally tally;
   policy.record = true;
-  policy.on_task = [&](const report::RunTask& task) { tally.Add(report::OutcomeOf(task)); };
-  RunResult result = CARMA_TRY(Simulate(cluster, arrivals, policy));
-  report::Report report{.metrics = MetricsOf(cluster, tally, result.totals, policy.above),
-                        .run = std::move(result.record)};
+  OneRun one = CARMA_TRY(RunOne(cluster, arrivals, policy));
+  report::Report report{.metrics = std::move(one.metrics), .run = std::move(one.result.record)};
   report.metrics.bounds = BoundsOf(cluster, arrivals, policy);
   report.run->bounds = report.metrics.bounds;
   return report;

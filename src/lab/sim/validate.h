@@ -81,7 +81,7 @@ struct ValidationOptions {
   int threads = 1;
   double noise = 0.03;
   std::uint64_t seed = 1;
-  // Called with the number of finished runs, from any thread.
+  // Called as in SimulateMatrix.
   std::function<void(int done, int all)> progress;
 };
 // Runs every published policy on these servers. Returns the errors of Simulate.

@@ -6,7 +6,6 @@
 #include <chrono>
 #include <iterator>
 #include <memory>
-#include <mutex>
 #include <thread>
 
 #include "base/file.h"
@@ -215,12 +214,7 @@ Result<std::vector<SimOutcome>> RunAll(Context& context, const Prepared& prepare
   const std::size_t total = options.size() * static_cast<std::size_t>(load.runs);
   ProgressLine line(context, std::nullopt);
   const auto start = std::chrono::steady_clock::now();
-  std::mutex mutex;
-  std::size_t most = 0;
   const auto done = [&](std::size_t finished) {
-    const std::lock_guard lock(mutex);
-    if (finished < most) return;  // another thread has reported more
-    most = finished;
     const auto elapsed = std::chrono::duration_cast<std::chrono::milliseconds>(
         std::chrono::steady_clock::now() - start);
     line.Show(fmt::format(

@@ -4,7 +4,6 @@
 
 #include <cmath>
 #include <memory>
-#include <mutex>
 #include <thread>
 
 #include "base/json.h"
@@ -75,7 +74,6 @@ Result<Part> ValidateTrace(Context& context, const ValidateFlags& flags,
         ": expected a trace of the published evaluation (60 or 90 tasks of heavy60, mix90 or t1)");
   }
   ProgressLine line(context, std::nullopt);
-  std::mutex mutex;
   const auto start = std::chrono::steady_clock::now();
   sim::ValidationOptions options{
       .runs = flags.runs,
@@ -83,7 +81,6 @@ Result<Part> ValidateTrace(Context& context, const ValidateFlags& flags,
       .noise = flags.noise,
       .seed = flags.seed};
   options.progress = [&](int done, int all) {
-    const std::lock_guard lock(mutex);
     const auto elapsed = std::chrono::duration_cast<std::chrono::milliseconds>(
         std::chrono::steady_clock::now() - start);
     line.Show(fmt::format("{}: {}", sim::PublishedTraceName(*published),
