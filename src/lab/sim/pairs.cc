@@ -25,9 +25,8 @@ using Form = std::function<double(const PairedTask& own, const PairedTask& other
 double StreamsSpeed(double factor, const PairedTask& own, const PairedTask& other) {
   Interference model;
   model.streams_a = factor;
-  const std::array loads{Load{.sm_active = own.utilization}, Load{.sm_active = other.utilization}};
-  const Load mine = AsTurns(model, loads[0]);
-  return 1 / (1 + mine.sensitivity * AsTurns(model, loads[1]).pressure);
+  const double sensitivity = AsTurns(model, {.sm_active = own.utilization}).sensitivity;
+  return 1 / (1 + sensitivity * AsTurns(model, {.sm_active = other.utilization}).pressure);
 }
 
 double MpsSpeed(double sensitivity, const PairedTask& own, const PairedTask& other) {
@@ -54,35 +53,14 @@ double UtilizationSpeed(const PairedTask& own, const PairedTask& other) {
   return both <= kUtilizationTogether ? 1 : kUtilizationTogether / both;
 }
 
-template <class Each>
-void ForEachTask(const std::vector<MeasuredPair>& pairs, const Each& each) {
-  for (const MeasuredPair& pair : pairs) {
-    each(pair[0], pair[1]);
-    each(pair[1], pair[0]);
+Agreement AgreementWith(const std::vector<MeasuredPair>& pairs, const Form& form) {
+  std::vector<Prediction> predictions;
+  predictions.reserve(2 * pairs.size());
+  for (const auto& [one, other] : pairs) {
+    predictions.push_back({one.speed, form(one, other)});
+    predictions.push_back({other.speed, form(other, one)});
   }
-}
-
-double SquaresOf(const std::vector<MeasuredPair>& pairs, const Form& form) {
-  double squares = 0;
-  ForEachTask(pairs, [&](const PairedTask& own, const PairedTask& other) {
-    const double error = form(own, other) - own.speed;
-    squares += error * error;
-  });
-  return squares;
-}
-
-PairAgreement AgreementOf(const std::vector<MeasuredPair>& pairs, const Form& form) {
-  const double count = 2 * static_cast<double>(pairs.size());
-  double mean = 0;
-  ForEachTask(pairs, [&](const PairedTask& own, const PairedTask&) { mean += own.speed / count; });
-  PairAgreement agreement;
-  double spread = 0;
-  ForEachTask(pairs, [&](const PairedTask& own, const PairedTask& other) {
-    agreement.mean_error += std::abs(form(own, other) - own.speed) / count;
-    spread += (own.speed - mean) * (own.speed - mean);
-  });
-  agreement.r2 = spread > 0 ? 1 - SquaresOf(pairs, form) / spread : 0;
-  return agreement;
+  return AgreementOf(predictions);
 }
 
 using FormWithFactor = double (*)(double, const PairedTask&, const PairedTask&);
@@ -90,9 +68,7 @@ using FormWithFactor = double (*)(double, const PairedTask&, const PairedTask&);
 // Golden-section search, because the error has a single minimum.
 double BestFactor(const std::vector<MeasuredPair>& pairs, FormWithFactor form) {
   const auto squares = [&](double factor) {
-    return SquaresOf(pairs, [&](const PairedTask& own, const PairedTask& other) {
-      return form(factor, own, other);
-    });
+    return AgreementWith(pairs, std::bind_front(form, factor)).squares;
   };
   const double ratio = (std::sqrt(5.0) - 1) / 2;
   double low = 0, high = kMostFactor;
@@ -110,13 +86,8 @@ double BestFactor(const std::vector<MeasuredPair>& pairs, FormWithFactor form) {
 
 PairAgreement WithFactor(const std::vector<MeasuredPair>& pairs, FormWithFactor form, double factor,
                          bool fitted, std::string_view text) {
-  PairAgreement agreement = AgreementOf(pairs, [&](const PairedTask& own, const PairedTask& other) {
-    return form(factor, own, other);
-  });
-  agreement.form = fmt::format(fmt::runtime(text), factor);
-  agreement.factor = factor;
-  agreement.fitted = fitted;
-  return agreement;
+  return {AgreementWith(pairs, std::bind_front(form, factor)),
+          fmt::format(fmt::runtime(text), factor), factor, fitted};
 }
 
 Result<MeasuredPair> ReadPair(const base::CsvRow& row) {
@@ -156,17 +127,17 @@ std::vector<PairAgreement> ComparePairs(core::SharingMethod method,
       mps ? "1 / (1 + {:.3g} u), u the neighbour's" : "1 / (1 + {:.3g} g g), g = 1 - (1 - u)^1.7";
   const double own = mps ? core::kUsualSensitivity : Interference{}.streams_a;
   const FormWithFactor form = mps ? MpsSpeed : StreamsSpeed;
-  PairAgreement none = AgreementOf(pairs, [](const PairedTask&, const PairedTask&) { return 1.0; });
-  none.form = "no interference";
+  const auto alone = [](const PairedTask&, const PairedTask&) { return 1.0; };
   std::vector<PairAgreement> forms{
-      std::move(none), WithFactor(pairs, form, own, false, text),
+      {AgreementWith(pairs, alone), "no interference"},
+      WithFactor(pairs, form, own, false, text),
       WithFactor(pairs, form, BestFactor(pairs, form), true, text),
       WithFactor(pairs, MemorySpeed, BestFactor(pairs, MemorySpeed), true,
                  "1 / (1 + {:.3g} u m), m the neighbour's memory")};
   if (!mps) {
-    forms.push_back(AgreementOf(pairs, UtilizationSpeed));
-    forms.back().form = fmt::format(
-        "1 if u + v <= {0}, otherwise {0} / (u + v); u, v from nvidia-smi", kUtilizationTogether);
+    forms.push_back({AgreementWith(pairs, UtilizationSpeed),
+                     fmt::format("1 if u + v <= {0}, otherwise {0} / (u + v); u, v from nvidia-smi",
+                                 kUtilizationTogether)});
   }
   return forms;
 }

@@ -11,6 +11,7 @@
 
 #include "base/result.h"
 #include "core/values/sharing.h"
+#include "lab/sim/residency.h"
 
 namespace carma::sim {
 
@@ -36,12 +37,10 @@ struct MeasuredPairs {
 Result<MeasuredPairs> ParsePairs(std::string_view csv, std::string_view path);
 
 // How well a formula predicts the speeds; each task of a pair counts separately.
-struct PairAgreement {
-  std::string form;              // includes the factor: "1 / (1 + 0.75 u m)"
-  std::optional<double> factor;  // empty: the formula has no factor
-  bool fitted = false;           // the factor is the best one for these pairs
-  double mean_error = 0;         // mean of |predicted - measured|
-  double r2 = 0;                 // against the mean of the measured values
+struct PairAgreement : Agreement {
+  std::string form = {};              // includes the factor: "1 / (1 + 0.75 u m)"
+  std::optional<double> factor = {};  // empty: the formula has no factor
+  bool fitted = false;                // the factor is the best one for these pairs
 };
 
 // Compares the pairs, of which there must be at least one, with these formulas, in this order:

@@ -23,87 +23,45 @@ struct Stay {
   Load load;
 };
 
-// A time span with a constant pace. A GPU's pace changes only when a task arrives or leaves.
-struct Stretch {
-  double from_s = 0;
-  double to_s = 0;
-  double pace = 0;
-};
-
-std::vector<Stretch> PacesOf(const std::vector<Stay>& gpu, std::size_t task,
-                             const Interference& model) {
-  std::vector<double> cuts;
-  const auto own =
-      std::ranges::find_if(gpu, [task](const Stay& stay) { return stay.task == task; });
-  for (const Stay& stay : gpu) {
-    for (const double at : {stay.start_s, stay.end_s}) {
-      if (at >= own->start_s && at <= own->end_s) cuts.push_back(at);
-    }
-  }
-  std::ranges::sort(cuts);
-  std::vector<Stretch> stretches;
+// The pace of a task on this GPU at that time, which only changes when a task arrives or leaves.
+double PaceAt(const std::vector<Stay>& gpu, std::size_t task, double at_s,
+              const Interference& model) {
   std::vector<Load> loads;
-  std::vector<double> speeds;
-  for (std::size_t i = 1; i < cuts.size(); ++i) {
-    if (cuts[i] <= cuts[i - 1]) continue;
-    const double middle = (cuts[i - 1] + cuts[i]) / 2;
-    loads.clear();
-    std::size_t mine = 0;
-    for (const Stay& stay : gpu) {
-      if (middle < stay.start_s || middle >= stay.end_s) continue;
-      if (stay.task == task) mine = loads.size();
-      loads.push_back(stay.load);
-    }
-    speeds.resize(loads.size());
-    Speeds(model, core::SharingMethod::kMps, loads, speeds);
-    stretches.push_back({cuts[i - 1], cuts[i], speeds[mine]});
+  std::size_t mine = 0;
+  for (const Stay& stay : gpu) {
+    if (at_s < stay.start_s || at_s >= stay.end_s) continue;
+    if (stay.task == task) mine = loads.size();
+    loads.push_back(stay.load);
   }
-  return stretches;
+  std::vector<double> speeds(loads.size());
+  Speeds(model, core::SharingMethod::kMps, loads, speeds);
+  return speeds[mine];
 }
 
-// Work done while all parts of the task were on their GPUs. The slowest part sets the pace.
-double WorkDone(const std::vector<std::vector<Stretch>>& parts) {
-  std::vector<double> cuts;
-  for (const std::vector<Stretch>& part : parts) {
-    for (const Stretch& each : part) cuts.insert(cuts.end(), {each.from_s, each.to_s});
+// The work of the task in seconds of running alone. The slowest of its parts sets the pace.
+double WorkDone(const std::vector<MeasuredTask::Part>& parts, std::size_t task,
+                const std::map<int, std::vector<Stay>>& gpus, const Interference& model) {
+  std::vector<double> cuts;  // times at which a pace may change
+  for (const MeasuredTask::Part& part : parts) {
+    for (const Stay& stay : gpus.at(part.gpu)) {
+      for (const double at_s : {stay.start_s, stay.end_s}) {
+        if (at_s >= part.start_s && at_s <= part.end_s) cuts.push_back(at_s);
+      }
+    }
   }
   std::ranges::sort(cuts);
   double work_s = 0;
   for (std::size_t i = 1; i < cuts.size(); ++i) {
-    const double middle = (cuts[i - 1] + cuts[i]) / 2;
+    if (cuts[i] <= cuts[i - 1]) continue;
+    const double middle_s = (cuts[i - 1] + cuts[i]) / 2;
     double pace = 1.0;
-    for (const std::vector<Stretch>& part : parts) {
-      for (const Stretch& each : part) {
-        if (each.from_s <= middle && middle < each.to_s) pace = std::min(pace, each.pace);
-      }
+    for (const MeasuredTask::Part& part : parts) {
+      if (part.start_s <= middle_s && middle_s < part.end_s)
+        pace = std::min(pace, PaceAt(gpus.at(part.gpu), task, middle_s, model));
     }
     work_s += pace * (cuts[i] - cuts[i - 1]);
   }
   return work_s;
-}
-
-struct Pair {
-  double measured = 0;
-  double predicted = 0;
-};
-
-Agreement Compare(const std::vector<Pair>& slowdowns) {
-  Agreement agreement{.tasks = slowdowns.size()};
-  if (slowdowns.empty()) return agreement;
-  const auto count = static_cast<double>(slowdowns.size());
-  double mean = 0;
-  for (const Pair& each : slowdowns) mean += std::log(each.measured) / count;
-  double squares = 0;
-  double spread = 0;
-  for (const Pair& each : slowdowns) {
-    const double measured = std::log(each.measured);
-    const double error = std::log(each.predicted) - measured;
-    agreement.mean_error += std::abs(error) / count;
-    squares += error * error;
-    spread += (measured - mean) * (measured - mean);
-  }
-  agreement.r2 = spread > 0 ? 1 - squares / spread : 0;
-  return agreement;
 }
 
 }  // namespace
@@ -150,6 +108,22 @@ double DurationOf(const MeasuredTask& task) {
   return to_s - from_s;
 }
 
+Agreement AgreementOf(std::span<const Prediction> predictions) {
+  Agreement agreement{.tasks = predictions.size()};
+  const auto count = static_cast<double>(predictions.size());
+  double mean = 0;
+  for (const Prediction& each : predictions) mean += each.measured / count;
+  double spread = 0;
+  for (const Prediction& each : predictions) {
+    const double error = each.predicted - each.measured;
+    agreement.mean_error += std::abs(error) / count;
+    agreement.squares += error * error;
+    spread += (each.measured - mean) * (each.measured - mean);
+  }
+  agreement.r2 = spread > 0 ? 1 - agreement.squares / spread : 0;
+  return agreement;
+}
+
 Load LoadAsListed(const trace::Workload& workload, std::size_t part) {
   return {.sm_active = workload.sm_active[part],
           .sensitivity = workload.mps_sensitivity,
@@ -180,16 +154,15 @@ Result<Residency> ReplayResidency(const std::vector<MeasuredTask>& tasks,
     }
   }
   Residency residency;
-  std::vector<Pair> counted;
+  std::vector<Prediction> counted;
   for (std::size_t i = 0; i < tasks.size(); ++i) {
-    std::vector<std::vector<Stretch>> parts;
-    for (const MeasuredTask::Part& part : tasks[i].parts)
-      parts.push_back(PacesOf(gpus[part.gpu], i, model));
     const double duration_s = DurationOf(tasks[i]);
-    residency.predicted.push_back(duration_s / WorkDone(parts));
-    if (duration_s >= least_s) counted.push_back({tasks[i].slowdown, residency.predicted.back()});
+    const double predicted = duration_s / WorkDone(tasks[i].parts, i, gpus, model);
+    residency.predicted.push_back(predicted);
+    if (duration_s >= least_s)
+      counted.push_back({std::log(tasks[i].slowdown), std::log(predicted)});
   }
-  residency.counted = Compare(counted);
+  residency.counted = AgreementOf(counted);
   return residency;
 }
 

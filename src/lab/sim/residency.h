@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -44,15 +45,21 @@ Load LoadAsGuessed(const trace::Workload& workload, std::size_t part);
 // Time from the task's first allocation on any GPU to its end.
 double DurationOf(const MeasuredTask& task);
 
-// How well the model predicts the log slowdowns.
+struct Prediction {
+  double measured = 0;
+  double predicted = 0;
+};
+// How well a model predicts one measured value of each task.
 struct Agreement {
   std::size_t tasks = 0;
-  double mean_error = 0;  // mean of |log predicted - log measured|
+  double squares = 0;     // sum of the squared errors
+  double mean_error = 0;  // mean of |predicted - measured|
   double r2 = 0;          // against the mean of the measured values
 };
+Agreement AgreementOf(std::span<const Prediction> predictions);
 struct Residency {
   std::vector<double> predicted;  // slowdown of each task, in order
-  Agreement counted;              // for tasks that ran at least least_s
+  Agreement counted;              // of the log slowdowns of tasks that ran at least least_s
 };
 
 // least_s: shorter tasks do not count in the agreement, because their measured slowdown is
