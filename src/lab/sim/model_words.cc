@@ -1,34 +1,18 @@
 #include "lab/sim/model_words.h"
 
 #include <algorithm>
-#include <cstdint>
 #include <iterator>
 #include <optional>
-#include <type_traits>
 
 #include "base/text.h"
 
 namespace carma::sim {
 namespace {
 
-bool SetMemory(std::int64_t& target_mib, std::string_view value) {
-  const Result<std::int64_t> mib = base::ParseMemoryMib(value);
-  if (mib) target_mib = *mib;
-  return mib.has_value();
-}
-
-// Sets the run option selected by kFind. A plain number must be between 0 and kMost.
-template <auto kFind, int kMost = 0>
+// Sets the run option selected by kFind. A plain number must be within kRange.
+template <auto kFind, int... kRange>
 bool Sets(RunOptions& options, std::string_view value) {
-  auto& target = kFind(options);
-  using Target = std::remove_reference_t<decltype(target)>;
-  if constexpr (std::is_same_v<Target, double>) {
-    return SetNumber(target, value, 0, kMost);
-  } else if constexpr (std::is_same_v<Target, std::int64_t>) {
-    return SetMemory(target, value);
-  } else {
-    return Set(target, value);
-  }
+  return Set(kFind(options), value, kRange...);
 }
 #define AT(member)             \
   [](auto& options) -> auto& { \
@@ -41,13 +25,13 @@ constexpr std::string_view kSpan = "time span with a unit, such as 30s";
 
 constexpr ModelWord kWords[] = {
     {"memory_first", kShare, "share of a task's peak memory that it allocates at first (1)",
-     Sets<AT(memory.first_share), 1>},
+     Sets<AT(memory.first_share), 0, 1>},
     {"memory_ramp", kSpan, "time over which the task allocates the rest, in four steps (0s)",
      Sets<AT(memory.ramp)>},
     {"memory_growth", kNumber, "memory growth per hour, as a share of the task's peak (0)",
-     Sets<AT(memory.growth_per_hour), 100>},
+     Sets<AT(memory.growth_per_hour), 0, 100>},
     {"memory_spike", kNumber, "extra memory during a spike, as a share of the task's peak (0)",
-     Sets<AT(memory.spike_share), 100>},
+     Sets<AT(memory.spike_share), 0, 100>},
     {"memory_spike_every", kSpan, "interval between memory spikes (1h)",
      Sets<AT(memory.spike_every)>},
     {"memory_spike_lasts", kSpan, "length of a memory spike (30s)", Sets<AT(memory.spike_lasts)>},
@@ -58,19 +42,19 @@ constexpr ModelWord kWords[] = {
      Sets<AT(memory.crash_delay)>},
     {"oversubscription", kNumber,
      "throughput lost under MPS per unit of SM activity beyond 1.05 (0)",
-     Sets<AT(interference.mps_oversubscription), 100>},
+     Sets<AT(interference.mps_oversubscription), 0, 100>},
     {"streams", kNumber, "how much tasks that take turns slow each other down (1.5)",
-     Sets<AT(interference.streams_a), 100>},
+     Sets<AT(interference.streams_a), 0, 100>},
     {"cpu_cores", "number from 0 to 1e6", "CPU cores shared by a server's tasks; 0: unlimited",
-     Sets<AT(host.cores), 1'000'000>},
+     Sets<AT(host.cores), 0, 1'000'000>},
     {"cpu_cores_wanted", "number from 0 to 1e6",
      "CPU cores that a task uses per GPU, unless the trace specifies them (8)",
-     Sets<AT(host.cores_per_gpu_task), 1'000'000>},
+     Sets<AT(host.cores_per_gpu_task), 0, 1'000'000>},
     {"cpu_cores_promised", "true or false",
      "whether tasks wait until the server has enough free cores (false)", Sets<AT(host.promised)>},
     {"failures", "number from 0 to 1000",
      "failures other than out of memory, per hour of running alone on an A100 (0)",
-     Sets<AT(failures.per_hour), 1000>},
+     Sets<AT(failures.per_hour), 0, 1000>},
     {"checkpoint", kSpan, "interval between a task's checkpoints; 0s: none",
      Sets<AT(checkpoints.every)>},
     {"checkpoint_cost", kSpan,
@@ -80,7 +64,7 @@ constexpr ModelWord kWords[] = {
      "whether a stopped task writes a checkpoint first (false)", Sets<AT(checkpoints.on_stop)>},
     {"stop", kSpan, "time a task takes to exit after being stopped (2s)", Sets<AT(stopping.takes)>},
     {"progress", kShare, "share of tasks that print their progress (0)",
-     Sets<AT(progress.share), 1>},
+     Sets<AT(progress.share), 0, 1>},
     {"time_slot", kSpan, "run time after which a task is requeued if others are waiting; 0s: never",
      Sets<AT(time_slot)>},
 };
@@ -88,26 +72,28 @@ constexpr ModelWord kWords[] = {
 
 }  // namespace
 
-bool SetNumber(double& target, std::string_view value, double low, double high) {
+bool Set(double& target, std::string_view value, double low, double high) {
   const std::optional<double> number = base::ParseDouble(value);
   if (!number || !(*number >= low && *number <= high)) return false;
   target = *number;
   return true;
 }
 
-bool SetWhole(int& target, std::string_view value, int low, int high) {
+bool Set(int& target, std::string_view value, int low, int high) {
   const std::optional<std::int64_t> number = base::ParseInt(value);
   if (!number || *number < low || *number > high) return false;
   target = static_cast<int>(*number);
   return true;
 }
 
+bool Set(std::int64_t& target_mib, std::string_view value) {
+  return SetIf(target_mib, base::ParseMemoryMib(value));
+}
+
 bool Set(base::Duration& target, std::string_view value) {
   // A unit is required because a bare number would mean minutes, but times are shown in seconds.
   const bool has_unit = !value.empty() && std::string_view("smhd").contains(value.back());
-  const Result<base::Duration> span = base::ParseSpan(has_unit ? value : "");
-  if (span) target = *span;
-  return span.has_value();
+  return SetIf(target, base::ParseSpan(has_unit ? value : ""));
 }
 
 bool Set(bool& target, std::string_view value) {

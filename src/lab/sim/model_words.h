@@ -1,19 +1,34 @@
 // The options of the simulated world by name, for `carma simulate --model`.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string_view>
+#include <utility>
 
 #include "base/result.h"
+#include "base/words.h"
 #include "lab/sim/simulate.h"
 
 namespace carma::sim {
 
+// Stores the value of an optional or a Result and returns whether it has one.
+template <class Target, class Maybe>
+bool SetIf(Target& target, Maybe value) {
+  if (!value) return false;
+  target = *std::move(value);
+  return true;
+}
 // These parse a value into `target` and return false if it is invalid or outside low..high.
-bool SetNumber(double& target, std::string_view value, double low, double high);
-bool SetWhole(int& target, std::string_view value, int low, int high);
+bool Set(double& target, std::string_view value, double low, double high);
+bool Set(int& target, std::string_view value, int low, int high);
+bool Set(std::int64_t& target_mib, std::string_view value);
 bool Set(base::Duration& target, std::string_view value);
 bool Set(bool& target, std::string_view value);  // "true" or "false"
+template <base::HasWords Enum>
+bool Set(Enum& target, std::string_view value) {
+  return SetIf(target, base::FromWord<Enum>(value));
+}
 
 struct ModelWord {
   std::string_view name;     // "memory_ramp"

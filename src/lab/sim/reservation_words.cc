@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <array>
-#include <optional>
 
 #include "base/text.h"
+#include "lab/sim/model_words.h"
 #include "task/describe/option_values.h"
 
 namespace carma::sim {
@@ -35,9 +35,7 @@ bool SetUsers(Reservation& booking, std::string_view value) {
 
 bool SetGpus(Reservation& booking, std::string_view value) {
   if (value == "all") return true;
-  Result<std::vector<std::string>> gpus = task::ParseGpuNames(value);
-  if (gpus) booking.on_gpus = *std::move(gpus);
-  return gpus.has_value();
+  return SetIf(booking.on_gpus, task::ParseGpuNames(value));
 }
 
 struct Word {
@@ -52,16 +50,11 @@ constexpr std::array kReservationWords{
     Word{"gpus", "GPU numbers or all", SetGpus},
     Word{"type", "part of a GPU name",
          [](Reservation& booking, std::string_view value) {
-           const auto type = task::ParseGpuType(value);
-           if (type) booking.gpu_type = *type;
-           return type.has_value();
+           return SetIf(booking.gpu_type, task::ParseGpuType(value));
          }},
     Word{"count", "a number from 1 to 1024",
          [](Reservation& booking, std::string_view value) {
-           const std::optional<std::int64_t> count = base::ParseInt(value);
-           if (!count || *count < 1 || *count > core::kMaxGpus) return false;
-           booking.count = static_cast<int>(*count);
-           return true;
+           return Set(booking.count.emplace(), value, 1, core::kMaxGpus);
          }},
     Word{"from", "a time span of at most ten years after the first submission",
          [](Reservation& booking, std::string_view value) { return SetTime(booking.from, value); }},
@@ -74,22 +67,13 @@ constexpr std::array kReservationWords{
          }},
     Word{"for-time", "a time span",
          [](Reservation& booking, std::string_view value) {
-           const Result<base::Duration> span = base::ParseSpan(value);
-           if (span) booking.length = *span;
-           return span.has_value();
+           return SetIf(booking.length, base::ParseSpan(value));
          }},
     Word{"repeat", "once, daily, weekdays or weekly",
-         [](Reservation& booking, std::string_view value) {
-           const std::optional<Repeat> repeat = base::FromWord<Repeat>(value);
-           if (repeat) booking.repeat = *repeat;
-           return repeat.has_value();
-         }},
+         [](Reservation& booking, std::string_view value) { return Set(booking.repeat, value); }},
     Word{"until", "a time span of at most ten years after the first submission",
          [](Reservation& booking, std::string_view value) {
-           core::Time until{};
-           const bool set = SetTime(until, value);
-           booking.until = until;
-           return set;
+           return SetTime(booking.until.emplace(), value);
          }},
 };
 

@@ -65,19 +65,15 @@ Result<Experiment> ReadPlan(Syntax verb, const SimulateFlags& flags) {
       return std::unexpected(read.error());
     }
   }
-  const auto take = [&](const char* option, auto SimLoad::*value) {
-    if (verb.Given(option)) experiment.load.*value = flags.load.*value;
+  const auto take = [&](std::string_view option, auto SimLoad::*value) {
+    if (verb.Given(fmt::format("--{}", option))) experiment.load.*value = flags.load.*value;
   };
-  take("--trace", &SimLoad::trace);
-  take("--workloads", &SimLoad::workloads);
-  take("--summaries", &SimLoad::summaries);
-  take("--server", &SimLoad::server);
-  take("--config", &SimLoad::config);
-  take("--runs", &SimLoad::runs);
-  take("--noise", &SimLoad::noise);
-  take("--seed", &SimLoad::seed);
-  take("--slowdown-limit", &SimLoad::slowdown_limit);
-  take("--reserve", &SimLoad::reserve);
+  for (const auto& [name, value] : kSimTexts) take(name, value);
+  take("runs", &SimLoad::runs);
+  take("noise", &SimLoad::noise);
+  take("seed", &SimLoad::seed);
+  take("slowdown-limit", &SimLoad::slowdown_limit);
+  take("reserve", &SimLoad::reserve);
   for (std::size_t i = 0; i < flags.policies.size(); ++i) {
     const std::string where =
         flags.policies.size() == 1 ? "--policy" : fmt::format("--policy {}", i + 1);

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <array>
 #include <optional>
 
 #include "base/text.h"
@@ -17,21 +15,17 @@ namespace carma::cli {
 namespace {
 
 Result<Unit> ReadLoadKey(const config::Entry& entry, const std::string& where, SimLoad& load) {
-  struct Text {
-    std::string_view name;
-    std::string SimLoad::*target;
-  };
-  constexpr std::array kTexts{Text{"trace", &SimLoad::trace},
-                              Text{"workloads", &SimLoad::workloads},
-                              Text{"summaries", &SimLoad::summaries},
-                              Text{"server", &SimLoad::server}, Text{"config", &SimLoad::config}};
   const auto expected = [&](std::string_view what) {
     return Unexpected({entry.name, entry.text, where}, what);
   };
-  for (const Text& text : kTexts) {
-    if (entry.name != text.name) continue;
+  const auto number = [&](auto& target, auto low, auto high) -> Result<Unit> {
+    if (sim::Set(target, entry.text, low, high)) return Unit{};
+    return expected(fmt::format("a number from {} to {}", low, high));
+  };
+  for (const auto& [name, value] : kSimTexts) {
+    if (entry.name != name) continue;
     if (entry.form != config::kText || entry.text.empty()) return expected("text in quotes");
-    load.*text.target = entry.text;
+    load.*value = entry.text;
     return Unit{};
   }
   if (entry.name == "reserve") {
@@ -39,20 +33,9 @@ Result<Unit> ReadLoadKey(const config::Entry& entry, const std::string& where, S
     load.reserve = entry.items;
     return Unit{};
   }
-  if (entry.name == "runs") {
-    return sim::SetWhole(load.runs, entry.text, 1, kMaxSimRuns)
-               ? Result<Unit>(Unit{})
-               : expected(fmt::format("a number from 1 to {}", kMaxSimRuns));
-  }
-  if (entry.name == "noise") {
-    return sim::SetNumber(load.noise, entry.text, 0, 1) ? Result<Unit>(Unit{})
-                                                        : expected("a number from 0 to 1");
-  }
-  if (entry.name == "slowdown_limit") {
-    return sim::SetNumber(load.slowdown_limit, entry.text, 1, kMaxSlowdownLimit)
-               ? Result<Unit>(Unit{})
-               : expected(fmt::format("a number from 1 to {}", kMaxSlowdownLimit));
-  }
+  if (entry.name == "runs") return number(load.runs, 1, kMaxSimRuns);
+  if (entry.name == "noise") return number(load.noise, 0, 1);
+  if (entry.name == "slowdown_limit") return number(load.slowdown_limit, 1, kMaxSlowdownLimit);
   if (entry.name == "seed") {
     const std::optional<std::int64_t> seed = base::ParseInt(entry.text);
     if (!seed || *seed < 0) return expected("a whole number, 0 or more");
@@ -138,20 +121,17 @@ Result<Unit> ReadExperiment(const std::string& path, std::string_view text,
 }
 
 std::string ReproductionLine(const SimLoad& load, std::span<const SimPolicy> policies) {
-  std::string line = "carma simulate --trace " + ShellQuote(load.trace);
-  const auto add = [&](const char* flag, const std::string& value) {
-    if (!value.empty()) line += std::string(" ") + flag + " " + ShellQuote(value);
+  std::string line = "carma simulate";
+  const auto add = [&](std::string_view option, const std::string& value) {
+    if (!value.empty()) line += fmt::format(" --{} {}", option, ShellQuote(value));
   };
-  add("--workloads", load.workloads);
-  add("--summaries", load.summaries);
-  add("--server", load.server);
-  add("--config", load.config);
+  for (const auto& [name, value] : kSimTexts) add(name, load.*value);
   std::string model;
   for (const auto& [key, value] : LastOf(load.model))
     model += (model.empty() ? "" : ",") + key + "=" + value;
-  add("--model", model);
-  for (const std::string& each : load.reserve) add("--reserve", each);
-  for (const SimPolicy& policy : policies) add("--policy", WordsOf(policy));
+  add("model", model);
+  for (const std::string& each : load.reserve) add("reserve", each);
+  for (const SimPolicy& policy : policies) add("policy", WordsOf(policy));
   line += fmt::format(" --runs {} --noise {} --seed {}", load.runs, load.noise, load.seed);
   if (load.slowdown_limit > 0) line += fmt::format(" --slowdown-limit {}", load.slowdown_limit);
   return line;

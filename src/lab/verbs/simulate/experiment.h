@@ -34,6 +34,17 @@ struct SimLoad {
   double slowdown_limit = 0;  // for the bound with a slowdown limit; 0: no such bound
 };
 
+// The texts among a load's values, in the order of ReproductionLine().
+struct SimText {
+  std::string_view name;  // the key in an experiment file and, after "--", the option
+  std::string SimLoad::*value;
+};
+inline constexpr SimText kSimTexts[] = {{"trace", &SimLoad::trace},
+                                        {"workloads", &SimLoad::workloads},
+                                        {"summaries", &SimLoad::summaries},
+                                        {"server", &SimLoad::server},
+                                        {"config", &SimLoad::config}};
+
 // An experiment whose policy words have not been checked yet.
 struct Experiment {
   SimLoad load;

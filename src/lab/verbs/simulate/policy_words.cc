@@ -6,12 +6,10 @@
 #include <array>
 #include <iterator>
 #include <optional>
-#include <type_traits>
 
 #include "base/suggest.h"
 #include "base/text.h"
 #include "base/try.h"
-#include "base/words.h"
 #include "config/keys.h"
 #include "estimate/estimator.h"
 #include "lab/sim/model_words.h"
@@ -38,29 +36,11 @@ struct Word {
 };
 
 using sim::Set;
-using sim::SetNumber;
-using sim::SetWhole;
 
-template <base::HasWords Enum>
-bool Set(Enum& target, std::string_view value) {
-  const std::optional<Enum> word = base::FromWord<Enum>(value);
-  if (word) target = *word;
-  return word.has_value();
-}
-
-// Sets the run option selected by kFind; numbers must be between kLow and kHigh.
-template <auto kFind>
+// Sets the run option selected by kFind; numbers must be within kRange.
+template <auto kFind, int... kRange>
 bool Sets(Draft& draft, const std::string& value) {
-  return Set(kFind(draft.policy.options), value);
-}
-template <auto kFind, int kLow, int kHigh>
-bool Sets(Draft& draft, const std::string& value) {
-  auto& target = kFind(draft.policy.options);
-  if constexpr (std::is_same_v<decltype(target), int&>) {
-    return SetWhole(target, value, kLow, kHigh);
-  } else {
-    return SetNumber(target, value, kLow, kHigh);
-  }
+  return Set(kFind(draft.policy.options), value, kRange...);
 }
 #define AT(member)             \
   [](auto& options) -> auto& { \
@@ -224,7 +204,7 @@ constexpr Word kWords[] = {
     {{"time_limit", "number from 0.01 to 1e6",
       "time limit as a multiple of the solo run time, for slurm_backfill; not enforced"},
      [](Draft& draft, const std::string& value) {
-       return SetNumber(draft.policy.options.above.time_limit, value, 0.01, 1e6);
+       return Set(draft.policy.options.above.time_limit, value, 0.01, 1e6);
      }},
     {{"wait", "time span",
       "how long a server may hold a task before it is offered to another server"},
