@@ -71,16 +71,13 @@ Jobs::Jobs(std::span<const Arrival> arrivals, double noise, std::uint64_t seed)
 }
 
 JobIndex Jobs::Add(std::size_t number, base::Time now) {
-  JobIndex index = 0;
   if (free_.empty()) {
-    index = static_cast<JobIndex>(jobs_.size());
+    free_.push_back(static_cast<JobIndex>(jobs_.size()));
     jobs_.emplace_back();
-  } else {
-    index = free_.back();
-    free_.pop_back();
-    jobs_[index] = Job{};
   }
-  Job& job = jobs_[index];
+  const JobIndex index = free_.back();
+  free_.pop_back();
+  Job& job = jobs_[index] = Job{};
   job.id = core::TaskId{number + 1};
   job.arrival = &arrivals_[number];
   job.uid = job.arrival->user.empty() ? 0 : uids_.at(job.arrival->user);

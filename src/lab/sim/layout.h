@@ -21,7 +21,6 @@ class Layout {
     std::uint32_t gpu_count = 0;
     std::uint32_t kind = 0;  // the same for all servers with the same GPUs
     double fastest = 0;      // GpuType::relative_speed of its fastest GPU
-    std::uint32_t EndGpu() const { return first_gpu + gpu_count; }
   };
 
   // divided: whether the cards are partitioned with MIG. The cluster must outlive this object.
@@ -30,7 +29,8 @@ class Layout {
   const std::vector<Server>& servers() const { return servers_; }
   // A server's GPU numbers.
   auto GpusOf(std::uint32_t server) const {
-    return std::views::iota(servers_[server].first_gpu, servers_[server].EndGpu());
+    const Server& its = servers_[server];
+    return std::views::iota(its.first_gpu, its.first_gpu + its.gpu_count);
   }
   const MigProfile& mig() const { return mig_; }
   std::uint32_t gpu_count() const { return static_cast<std::uint32_t>(server_of_.size()); }

@@ -1,6 +1,5 @@
 #include "lab/sim/lines_above.h"
 
-#include <algorithm>
 #include <queue>
 #include <tuple>
 
@@ -22,10 +21,6 @@ void LinesAbove::Remove(std::uint32_t uid, std::uint64_t number) {
   if (line == lines_.end() || line->second.waiting.erase(number) == 0) return;
   --count_;
   if (line->second.waiting.empty()) lines_.erase(line);
-}
-
-void LinesAbove::Take(const core::TaskRecord& task, double rate, core::Time now) {
-  shares_.Take(task, rate, now, now);
 }
 
 std::vector<LinesAbove::Waiting> LinesAbove::First(std::size_t most, core::Time now) const {

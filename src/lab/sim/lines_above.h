@@ -28,7 +28,6 @@ class LinesAbove {
   void Add(const Waiting& waiting, const std::string& user);
   void Remove(std::uint32_t uid, std::uint64_t number);
   bool empty() const { return count_ == 0; }
-  std::size_t size() const { return count_; }
 
   // The first `most` waiting tasks. The fair order is the same as in a server's own queue
   // (docs/server/policies.md): the user with the smallest share goes first. Running tasks, and the
@@ -36,7 +35,9 @@ class LinesAbove {
   std::vector<Waiting> First(std::size_t most, core::Time now) const;
 
   // Charges the user at this rate for the GPUs that the task holds, from now until Release().
-  void Take(const core::TaskRecord& task, double rate, core::Time now);
+  void Take(const core::TaskRecord& task, double rate, core::Time now) {
+    shares_.Take(task, rate, now, now);
+  }
   void Release(core::TaskId task, core::Time now) { shares_.Release(task, now, now); }
   std::size_t taking() const { return shares_.taking(); }
 

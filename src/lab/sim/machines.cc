@@ -68,15 +68,17 @@ void Machines::Enter(base::Time now, std::uint32_t job, Resident entering) {
   residents_[job].on_each.assign(resident.gpus.size(), 0);
   const trace::Workload& workload = *resident.workload;
   for (std::size_t part = 0; part < resident.gpus.size(); ++part) {
+    const std::uint32_t gpu = resident.gpus[part];
     const double u = workload.sm_active[part];
-    gpus_[resident.gpus[part]].Add({.job = job,
-                                    .part = static_cast<std::uint32_t>(part),
-                                    .mib = FirstMib(resident, part),
-                                    .base_speed = BaseSpeed(resident.gpus[part], u),
-                                    .load = {.sm_active = std::min(1.0, u / layout_.mig().compute),
-                                             .sensitivity = workload.mps_sensitivity,
-                                             .pressure = workload.mps_pressure,
-                                             .user = resident.user}});
+    gpus_[gpu].Add(
+        {.job = job,
+         .part = static_cast<std::uint32_t>(part),
+         .mib = FirstMib(resident, part),
+         .base_speed = layout_.TypeOf(gpu).relative_speed * MigSpeed(layout_.mig().compute, u),
+         .load = {.sm_active = std::min(1.0, u / layout_.mig().compute),
+                  .sensitivity = workload.mps_sensitivity,
+                  .pressure = workload.mps_pressure,
+                  .user = resident.user}});
   }
   for (const std::uint32_t each : resident.servers) {
     ++hosts_[each].computing;
@@ -116,10 +118,6 @@ void Machines::Leave(base::Time now, std::uint32_t job) {
     host.wanted_cores = --host.computing == 0 ? 0 : host.wanted_cores - CoresOn(resident, each);
   }
   RecomputeAll(now, resident);
-}
-
-double Machines::BaseSpeed(std::uint32_t gpu, double sm_active) const {
-  return layout_.TypeOf(gpu).relative_speed * MigSpeed(layout_.mig().compute, sm_active);
 }
 
 double Machines::CoresOn(const Resident& resident, std::uint32_t server) const {
@@ -207,8 +205,8 @@ void Machines::SetActivity(base::Time now, std::uint32_t gpu) {
   }
   cards_[card].Set(now, used_mib, std::min(1.0, active));
   if (recorder_ == nullptr) return;
-  recorder_->SetDevice(card, now, static_cast<double>(used_mib), cards_[card].sm_active(),
-                       cards_[card].power_w());
+  recorder_->OfDevice(card).Set(now, static_cast<double>(used_mib), cards_[card].sm_active(),
+                                cards_[card].power_w());
 }
 
 std::optional<core::HostSampled> Machines::TakeHostSample(std::uint32_t index) {

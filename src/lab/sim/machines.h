@@ -84,7 +84,6 @@ class Machines {
   std::int64_t FirstMib(const Resident& resident, std::size_t part) const;
   bool Fits(std::uint32_t gpu, std::int64_t more_mib, int tasks) const;
   double CoresOn(const Resident& resident, std::uint32_t server) const;
-  double BaseSpeed(std::uint32_t gpu, double sm_active) const;
   void RecomputeAll(base::Time now, const Resident& resident);
   void RecomputeHost(base::Time now, std::uint32_t server);
   void Recompute(base::Time now, std::uint32_t gpu);

@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "core/books/activity.h"
-#include "lab/sim/agenda.h"
 
 namespace carma::sim {
 namespace {
@@ -14,15 +13,7 @@ constexpr base::Duration kLastMoment{1};
 }  // namespace
 
 Monitor::Monitor(const MonitorOptions& options, const Layout& layout, const Machines& machines)
-    : options_(options), layout_(layout), machines_(machines) {
-  observed_.resize(layout.gpu_count());
-  for (Observed& each : observed_) each.sampled = kDaemonsStart;
-}
-
-base::Time Monitor::TickAtOrBefore(base::Time when) const {
-  const std::int64_t ticks = (when + kLastMoment - kDaemonsStart) / options_.period;
-  return ticks == 0 ? kDaemonsStart : kDaemonsStart + ticks * options_.period - kLastMoment;
-}
+    : options_(options), layout_(layout), machines_(machines), observed_(layout.gpu_count()) {}
 
 base::Time Monitor::TickAfter(base::Time when) const {
   const std::int64_t ticks = (when + kLastMoment - kDaemonsStart) / options_.period;
@@ -66,11 +57,8 @@ bool Monitor::IsMoving(std::uint32_t gpu) const {
 // on the server changes.
 bool Monitor::MayOpen(std::uint32_t index, const Queue& queue) const {
   if (queue.recovering > 0) return true;
-  if (queue.waiting == 0) return false;
-  for (const std::uint32_t gpu : layout_.GpusOf(index)) {
-    if (IsMoving(gpu)) return true;
-  }
-  return false;
+  return queue.waiting > 0 &&
+         std::ranges::any_of(layout_.GpusOf(index), [this](auto gpu) { return IsMoving(gpu); });
 }
 
 void Monitor::Begin(std::uint32_t index, std::vector<core::Event>& events) const {
@@ -81,7 +69,7 @@ void Monitor::Begin(std::uint32_t index, std::vector<core::Event>& events) const
 void Monitor::CatchUp(std::uint32_t index, base::Time now, const Queue& queue,
                       std::vector<core::Event>& events) {
   if (!OnDemand() || queue.waiting > 0) return;
-  const base::Time taken = TickAtOrBefore(now);
+  const base::Time taken = std::max(kDaemonsStart, TickAfter(now) - options_.period);
   for (const std::uint32_t gpu : layout_.GpusOf(index)) {
     if (observed_[gpu].sampled >= taken || !IsMoving(gpu)) continue;
     // Changes after this tick are seen at the next tick.
@@ -105,10 +93,7 @@ void Monitor::Tick(std::uint32_t index, base::Time now, const Queue& queue,
 bool Monitor::WantsTick(std::uint32_t index, const Queue& queue) const {
   if (options_.mode == MonitorOptions::Mode::kNone) return false;
   if (!OnDemand() || MayOpen(index, queue)) return true;
-  for (const std::uint32_t gpu : layout_.GpusOf(index)) {
-    if (HasChanged(gpu)) return true;
-  }
-  return false;
+  return std::ranges::any_of(layout_.GpusOf(index), [this](auto gpu) { return HasChanged(gpu); });
 }
 
 }  // namespace carma::sim

@@ -8,6 +8,7 @@
 #include "base/time.h"
 #include "core/scheduler/events.h"
 #include "core/values/ids.h"
+#include "lab/sim/agenda.h"
 #include "lab/sim/layout.h"
 #include "lab/sim/machines.h"
 #include "lab/sim/simulate.h"
@@ -49,12 +50,11 @@ class Monitor {
   struct Observed {
     std::int64_t used_mib = 0;
     std::vector<std::pair<core::TaskId, std::int64_t>> tasks_mib;
-    base::Time sampled{};
+    base::Time sampled = kDaemonsStart;
     std::uint64_t changes = 0;  // the GPU's change count at that time
   };
 
   bool OnDemand() const { return options_.mode == MonitorOptions::Mode::kOnDemand; }
-  base::Time TickAtOrBefore(base::Time when) const;
   core::GpuSampled Sample(std::uint32_t gpu, base::Time taken);
   core::GpuSampled SampleAsLast(std::uint32_t gpu, base::Time taken) const;
   bool HasChanged(std::uint32_t gpu) const {

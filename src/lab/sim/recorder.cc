@@ -81,19 +81,9 @@ Recorder::Recorder(const Cluster& cluster, std::size_t points_per_gpu, base::Tim
   }
 }
 
-void Recorder::Add(report::RunTask task) {
-  record_.tasks.push_back(std::move(task));
-}
-
-void Recorder::SetDevice(std::size_t device, base::Time now, double used_mib, double sm_active,
-                         double power_w) {
-  series_[device].Set(now, used_mib, sm_active, power_w);
-}
-
 report::RunRecord Recorder::Finish(base::Time to) {
   record_.to = to;
-  std::ranges::sort(record_.tasks,
-                    [](const report::RunTask& a, const report::RunTask& b) { return a.id < b.id; });
+  std::ranges::sort(record_.tasks, {}, &report::RunTask::id);
   for (std::size_t i = 0; i < series_.size(); ++i) record_.gpus[i].points = series_[i].Finish(to);
   return std::move(record_);
 }

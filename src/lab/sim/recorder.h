@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <utility>
 #include <vector>
 
 #include "lab/sim/simulate.h"
@@ -44,9 +45,8 @@ class Recorder {
  public:
   // `from`: time of the first submission.
   Recorder(const Cluster& cluster, std::size_t points_per_gpu, base::Time from);
-  void Add(report::RunTask task);
-  void SetDevice(std::size_t device, base::Time now, double used_mib, double sm_active,
-                 double power_w);
+  void Add(report::RunTask task) { record_.tasks.push_back(std::move(task)); }
+  Series& OfDevice(std::size_t device) { return series_[device]; }
   report::RunRecord Finish(base::Time to);
 
  private:

@@ -115,7 +115,9 @@ std::vector<core::ReservedPeriod> PeriodsOf(std::span<const Reservation> reserva
   // Shifts to calendar time, where the first submission is on a Monday.
   const base::Duration ahead = kFirstMonday - first.time_since_epoch();
   std::vector<core::ReservedPeriod> all;
+  std::uint64_t number = 0;
   for (Reservation booking : reservations) {
+    booking.id = core::ReservationId{++number};
     booking.from += kFirstMonday;
     if (booking.until) *booking.until += kFirstMonday;
     for (core::ReservedPeriod& each :

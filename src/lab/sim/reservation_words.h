@@ -18,7 +18,8 @@ namespace carma::sim {
 Result<core::Reservation> ParseReservation(std::string_view text);
 
 // The periods in force at `now` or beginning before `horizon`, and the next period of each
-// reservation, all numbered for ReservationBook. `first`: time of the first submission.
+// reservation. The reservations are numbered from 1, for ReservationBook. `first`: time of the
+// first submission.
 std::vector<core::ReservedPeriod> PeriodsOf(std::span<const core::Reservation> reservations,
                                             core::Time first, core::Time now, core::Time horizon);
 

@@ -89,27 +89,12 @@ Result<Unit> CheckOptions(const RunOptions& options) {
   return Unit{};
 }
 
-// The largest total number of GPUs in servers of the same kind.
-std::size_t MostOfOneKind(const Cluster& cluster) {
-  std::map<std::vector<std::string>, std::size_t> gpus;
-  std::size_t most = 0;
-  for (const ServerShape& server : cluster.servers) {
-    std::vector<std::string> kind;
-    for (const GpuType& type : server.gpus) kind.push_back(type.type);
-    const std::size_t count = kind.size();
-    most = std::max(most, gpus[std::move(kind)] += count);
-  }
-  return most;
-}
-
 // Checks the reservations against every server, because they apply to each server.
 Result<Unit> CheckBookings(const Cluster& cluster,
                            std::span<const core::Reservation> reservations) {
   if (reservations.empty()) return Unit{};
-  std::vector<core::Reservation> numbered(reservations.begin(), reservations.end());
-  for (std::size_t i = 0; i < numbered.size(); ++i) numbered[i].id = core::ReservationId{i + 1};
   const std::vector<core::ReservedPeriod> periods =
-      PeriodsOf(numbered, core::Time{}, core::Time{}, core::Time{kCheckedFor});
+      PeriodsOf(reservations, core::Time{}, core::Time{}, core::Time{kCheckedFor});
   for (const ServerShape& server : cluster.servers) {
     for (const core::Reservation& booking : reservations) {
       for (const std::string& gpu : booking.on_gpus) {
@@ -126,18 +111,22 @@ Result<Unit> CheckBookings(const Cluster& cluster,
   return Unit{};
 }
 
-Result<Unit> CheckLoad(const Cluster& cluster, std::span<const Arrival> arrivals, bool divided,
+Result<Unit> CheckLoad(const Cluster& cluster, std::span<const Arrival> arrivals,
                        const RunOptions& options) {
-  const Above& above = options.above;
+  const bool divided = options.collocation == core::SharingMethod::kMig;
   if (cluster.servers.empty()) return Invalid("no servers");
   std::size_t most = 0;
+  std::size_t most_of_one_kind = 0;
+  std::map<std::vector<std::string>, std::size_t> gpus_of_kind;
   for (const ServerShape& server : cluster.servers) {
     if (server.gpus.empty()) return Invalid("a server has no GPUs");
-    most = std::max(most, server.gpus.size());
+    std::vector<std::string> kind;
     for (const GpuType& type : server.gpus) {
-      if (options.collocation == core::SharingMethod::kMig && !CanBeDivided(type))
-        return Invalid("{} does not support MIG", type.type);
+      if (divided && !CanBeDivided(type)) return Invalid("{} does not support MIG", type.type);
+      kind.push_back(type.type);
     }
+    most = std::max(most, kind.size());
+    most_of_one_kind = std::max(most_of_one_kind, gpus_of_kind[kind] += kind.size());
   }
   for (std::size_t i = 0; i < arrivals.size(); ++i) {
     const Arrival& arrival = arrivals[i];
@@ -159,11 +148,11 @@ Result<Unit> CheckLoad(const Cluster& cluster, std::span<const Arrival> arrivals
       return wrong(may.error().message);
     if (divided && gpus > 1)
       return wrong(fmt::format("needs {} GPUs, but a task can use only one MIG instance", gpus));
-    if (gpus > most && above.placing == Placing::kQueue)
+    if (gpus > most && options.above.placing == Placing::kQueue)
       return wrong(fmt::format("needs {} GPUs, but the largest server has {}", gpus, most));
-    if (gpus > most && gpus > MostOfOneKind(cluster)) {
+    if (gpus > most && gpus > most_of_one_kind) {
       return wrong(fmt::format("needs {} GPUs, but servers of one kind have at most {} in total",
-                               gpus, MostOfOneKind(cluster)));
+                               gpus, most_of_one_kind));
     }
     const double solo_s = arrival.solo_s.value_or(arrival.workload->solo_s);
     if (!(solo_s >= 0 && solo_s <= kMaxSoloS))
@@ -193,10 +182,8 @@ Result<std::vector<Arrival>> Arrivals(const trace::TaskTrace& trace,
   return arrivals;
 }
 
-Result<RunOptions> AsPublished(std::string_view era, RunOptions base) {
-  core::PolicyConfig policy = CARMA_TRY(core::AsPublished(era, base.policy));
-  RunOptions options = std::move(base);
-  options.policy = std::move(policy);
+Result<RunOptions> AsPublished(std::string_view era, RunOptions options) {
+  options.policy = CARMA_TRY(core::AsPublished(era, options.policy));
   options.max_recoveries = kRetriesWithoutEnd;
   options.monitor.delay = Duration{0};
   if (options.policy.pacing == core::Pacing::kThesis) {
@@ -215,8 +202,7 @@ Result<RunOptions> AsPublished(std::string_view era, RunOptions base) {
 Result<RunResult> Simulate(const Cluster& cluster, std::span<const Arrival> arrivals,
                            const RunOptions& options) {
   CARMA_TRY(CheckOptions(options));
-  const bool divided = options.collocation == core::SharingMethod::kMig;
-  CARMA_TRY(CheckLoad(cluster, arrivals, divided, options));
+  CARMA_TRY(CheckLoad(cluster, arrivals, options));
   CARMA_TRY(CheckBookings(cluster, options.reservations));
   return Simulation(cluster, arrivals, options).Run();
 }

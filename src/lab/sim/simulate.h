@@ -198,7 +198,7 @@ struct RunOptions {
 // The settings of a published version of the original system: core::AsPublished, its monitor's
 // window (92 s, not overlapping; v2: 30 s, rolling), unlimited retries, and a whole GPU for a task
 // without an estimate. Returns the errors of core::AsPublished.
-Result<RunOptions> AsPublished(std::string_view era, RunOptions base);
+Result<RunOptions> AsPublished(std::string_view era, RunOptions options);
 
 // ---- the results ----
 

@@ -86,11 +86,8 @@ Simulation::Simulation(const Cluster& cluster, std::span<const Arrival> arrivals
       attempts_(options, layout_, jobs_, agenda_, results_, first_),
       monitor_(options.monitor, layout_, attempts_.machines()),
       predictions_(options, layout_),
-      reservations_(options.reservations),
       lines_(options.policy.order, options.policy.fair),
       candidates_(options, layout_, servers_, predictions_) {
-  for (std::size_t i = 0; i < reservations_.size(); ++i)
-    reservations_[i].id = core::ReservationId{i + 1};
   BuildServers();
   if (layout_.servers().size() > 1 && !HasAbove())
     idle_first_.emplace(servers_, attempts_.machines(), jobs_, candidates_);
@@ -123,7 +120,7 @@ Result<RunResult> Simulation::Run() {
     if (still_days_ > kMostStillDays)
       return Invalid(
           "tasks are waiting, but none has run for a year: reservations leave no time for them");
-    if (InVain()) {
+    if (results_.starts_in_vain() > kStartsOfFew + kStartsOfEach * std::ssize(jobs_)) {
       return Invalid(
           "no progress: the last {} attempts (until {} after the first submission) ended before "
           "saving anything; time slices are too short (slots.length), or tasks save too rarely "
@@ -155,7 +152,8 @@ void Simulation::Handle(const Agenda::Event& event) {
     case Due::kReservations:
       return SendReservations();
     case Due::kWake:
-      return OnWake(event.index);
+      events_.emplace_back(core::WakeUp{});
+      return Tell(event.index);
     case Due::kTick:
       return Tick(event.index);
     case Due::kSamples:
@@ -180,15 +178,10 @@ void Simulation::OnArrivals() {
   idle_first_->Add(jobs);
 }
 
-void Simulation::OnWake(std::uint32_t node) {
-  events_.emplace_back(core::WakeUp{});
-  Tell(node);
-}
-
 void Simulation::SendReservations() {
-  if (reservations_.empty()) return;
+  if (options_.reservations.empty()) return;
   const std::vector<core::ReservedPeriod> periods =
-      PeriodsOf(reservations_, first_, now(), now() + kTold);
+      PeriodsOf(options_.reservations, first_, now(), now() + kTold);
   bool still = jobs_.size() > 0;
   for (std::uint32_t i = 0; i < servers_.size(); ++i) {
     events_.emplace_back(core::ReservationsChanged{periods});
@@ -290,11 +283,6 @@ void Simulation::SetTick(std::uint32_t index) {
   if (!monitor_.WantsTick(index, server.queue)) return;
   server.next_tick = soon;
   agenda_.Set(soon, Due::kTick, index);
-}
-
-bool Simulation::InVain() const {
-  const auto tasks = static_cast<std::int64_t>(jobs_.size());
-  return results_.starts_in_vain() > kStartsOfFew + kStartsOfEach * tasks;
 }
 
 void Simulation::CheckBooks() const {

@@ -33,7 +33,6 @@ class Simulation {
   void BuildServers();
   void Handle(const Agenda::Event& event);
   void OnArrivals();
-  void OnWake(std::uint32_t node);
   void OnSamples(std::uint32_t node);
   void SendReservations();
   void OnJob(JobIndex index);
@@ -44,8 +43,6 @@ class Simulation {
   void CatchUp(std::uint32_t node);
   void Tick(std::uint32_t node);
   void SetTick(std::uint32_t node);
-  // Returns true if tasks have made no lasting progress for so long that they never will.
-  bool InVain() const;
   void CheckBooks() const;
   base::Time now() const { return agenda_.now(); }
 
@@ -86,7 +83,6 @@ class Simulation {
   Servers servers_;
   std::vector<core::Event> events_;  // events at the current time for one core
   std::size_t next_arrival_ = 0;
-  std::vector<core::Reservation> reservations_;
   int still_days_ = 0;  // days on which tasks waited but none ran
 
   std::optional<IdleFirst> idle_first_;  // only with several servers

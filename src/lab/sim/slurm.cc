@@ -21,10 +21,9 @@ SlurmPlacing::SlurmPlacing(const RunOptions& options, const Layout& layout, cons
       jobs_(jobs),
       candidates_(candidates),
       counts_(options.above.gres) {
-  for (const Layout::Server& server : layout.servers()) {
+  for (std::uint32_t i = 0; i < layout.servers().size(); ++i) {
     std::vector<std::int64_t> usable_mib;
-    for (std::uint32_t gpu = server.first_gpu; gpu < server.EndGpu(); ++gpu)
-      usable_mib.push_back(layout.UsableMib(gpu));
+    for (const std::uint32_t gpu : layout.GpusOf(i)) usable_mib.push_back(layout.UsableMib(gpu));
     counts_.AddNode(usable_mib);
   }
 }
