@@ -1,5 +1,5 @@
 // The phases of a process: it loads, allocates, computes, saves, and exits or is stopped.
-#include "lab/sim/attempts.h"
+#include "lab/sim/simulation.h"
 
 #include <algorithm>
 #include <cmath>
@@ -20,29 +20,16 @@ bool IsNoMpsClient(const RunOptions& options, const Job& job) {
 
 }  // namespace
 
-Attempts::Attempts(const RunOptions& options, const Layout& layout, Jobs& jobs, Agenda& agenda,
-                   Results& results, base::Time from)
-    : options_(options),
-      layout_(layout),
-      jobs_(jobs),
-      agenda_(agenda),
-      results_(results),
-      machines_(options, layout, from, results.recorder(), [this](JobIndex index, double pace) {
-        jobs_[index].work.SetPace(agenda_.now(), pace);
-        Schedule(index);
-      }) {}
-
-void Attempts::Launch(JobIndex index, const core::StartTask& start) {
+void Simulation::StartAttempt(JobIndex index, const core::StartTask& start) {
   Job& job = jobs_[index];
   JobAttempt& attempt = job.attempt;
   results_.Launched(job);
   job.phase = Phase::kLoading;
   attempt.number = start.attempt;
-  attempt.launched = agenda_.now();
+  attempt.launched = now();
   attempt.saved = false;
   attempt.slot_ends.reset();
-  if (options_.time_slot > base::Duration{0})
-    attempt.slot_ends = agenda_.now() + options_.time_slot;
+  if (options_.time_slot > base::Duration{0}) attempt.slot_ends = now() + options_.time_slot;
   attempt.promised_mib = start.placement.empty() ? 0 : start.placement.front().claim_mib;
   attempt.alone = start.alone;
   attempt.limit_mib = MpsLimitOf(job, start);
@@ -55,11 +42,11 @@ void Attempts::Launch(JobIndex index, const core::StartTask& start) {
     fails_after_s = rng.Exponential(3600.0 / options_.failures.per_hour);
   }
   job.work.Launch(fails_after_s);
-  agenda_.Set(agenda_.now() + options_.memory.load, Due::kTask, index);
+  agenda_.Set(now() + options_.memory.load, Due::kTask, index);
 }
 
 // The limit that the daemon would set on the MPS server (daemon/engine/starts.cc).
-std::int64_t Attempts::MpsLimitOf(const Job& job, const core::StartTask& start) const {
+std::int64_t Simulation::MpsLimitOf(const Job& job, const core::StartTask& start) const {
   const core::Placement& at = start.placement.front();
   const bool client = options_.collocation == core::SharingMethod::kMps && !start.alone &&
                       !IsNoMpsClient(options_, job);
@@ -68,7 +55,7 @@ std::int64_t Attempts::MpsLimitOf(const Job& job, const core::StartTask& start) 
                   layout_.UsableMib(job.attempt.gpus.front()));
 }
 
-Machines::Resident Attempts::ResidentOf(const Job& job) const {
+Machines::Resident Simulation::ResidentOf(const Job& job) const {
   std::uint32_t user = options_.policy.users_take_turns ? job.uid : 0;
   if (IsNoMpsClient(options_, job))
     user = core::kNoMpsClient | static_cast<std::uint32_t>(core::Number(job.id));
@@ -82,68 +69,47 @@ Machines::Resident Attempts::ResidentOf(const Job& job) const {
           .alone = job.attempt.alone};
 }
 
-Attempts::Step Attempts::OnTimer(JobIndex index) {
-  switch (jobs_[index].phase) {
-    case Phase::kLoading:
-      Allocate(index);
-      return {.memory = true};
-    case Phase::kComputing:
-      return OnComputing(index);
-    case Phase::kCrashing:
-      return {.exit = core::ExitKind::kOutOfMemory};
-    default:
-      return {.exit = core::ExitKind::kFailed};
-  }
-}
-
-void Attempts::Allocate(JobIndex index) {
+void Simulation::Allocate(JobIndex index) {
   Job& job = jobs_[index];
   Machines::Resident resident = ResidentOf(job);
   if (!machines_.HasRoom(resident)) return OutOfMemory(index);
-  Begin(job);
-  machines_.Enter(agenda_.now(), index, std::move(resident));
-  Schedule(index);
-}
-
-void Attempts::Begin(Job& job) {
-  const base::Time now = agenda_.now();
   job.phase = Phase::kComputing;
-  job.work.Begin(now);
+  job.work.Begin(now());
   JobAttempt& attempt = job.attempt;
   attempt.holds = true;
-  attempt.allocated = now;
+  attempt.allocated = now();
   attempt.memory_steps.reset();
   if (const auto step = NextStep(options_.memory, base::Duration{0}))
-    attempt.memory_steps = now + *step;
+    attempt.memory_steps = now() + *step;
   attempt.checkpoints.reset();
   if (options_.checkpoints.every > base::Duration{0})
-    attempt.checkpoints = now + options_.checkpoints.every;
+    attempt.checkpoints = now() + options_.checkpoints.every;
+  machines_.Enter(now(), index, std::move(resident));
+  Schedule(index);
 }
 
-Attempts::Step Attempts::OnComputing(JobIndex index) {
+void Simulation::OnComputing(JobIndex index) {
   Job& job = jobs_[index];
   JobAttempt& attempt = job.attempt;
-  const base::Time now = agenda_.now();
-  if (now >= attempt.ends)
-    return {.exit = job.work.Fails() ? core::ExitKind::kFailed : core::ExitKind::kSuccess};
-  if (attempt.memory_steps && *attempt.memory_steps <= now) {
+  if (now() >= attempt.ends)
+    return Exit(index, job.work.Fails() ? core::ExitKind::kFailed : core::ExitKind::kSuccess);
+  if (attempt.memory_steps && *attempt.memory_steps <= now()) {
     StepMemory(index);
-    return {.memory = true};
+    return SetTicks(job);
   }
-  if (attempt.checkpoints && *attempt.checkpoints <= now) {
-    WriteCheckpoint(index);
-    return {};
-  }
-  CARMA_CHECK(attempt.slot_ends && *attempt.slot_ends <= now, "a computing task has no work left");
+  if (attempt.checkpoints && *attempt.checkpoints <= now()) return WriteCheckpoint(index);
+  CARMA_CHECK(attempt.slot_ends && *attempt.slot_ends <= now(),
+              "a computing task has no work left");
   *attempt.slot_ends += options_.time_slot;
   Schedule(index);
-  return {.slot_over = options_.checkpoints.on_stop || job.work.HasSaved()};
+  // Otherwise a stop would lose all the work.
+  if (options_.checkpoints.on_stop || job.work.HasSaved()) EndSlot(job);
 }
 
-void Attempts::StepMemory(JobIndex index) {
+void Simulation::StepMemory(JobIndex index) {
   Job& job = jobs_[index];
-  const base::Duration since = agenda_.now() - job.attempt.allocated;
-  if (!machines_.Resize(agenda_.now(), index, since)) {
+  const base::Duration since = now() - job.attempt.allocated;
+  if (!machines_.Resize(now(), index, since)) {
     job.attempt.holds = false;
     return OutOfMemory(index);
   }
@@ -153,24 +119,24 @@ void Attempts::StepMemory(JobIndex index) {
   Schedule(index);
 }
 
-void Attempts::OutOfMemory(JobIndex index) {
+void Simulation::OutOfMemory(JobIndex index) {
   jobs_[index].phase = Phase::kCrashing;
   results_.OutOfMemory();
-  agenda_.Set(agenda_.now() + options_.memory.crash_delay, Due::kTask, index);
+  agenda_.Set(now() + options_.memory.crash_delay, Due::kTask, index);
 }
 
-void Attempts::WriteCheckpoint(JobIndex index) {
+void Simulation::WriteCheckpoint(JobIndex index) {
   Job& job = jobs_[index];
-  if (job.work.Save(agenda_.now(), options_.checkpoints.cost)) results_.WorkSaved();
+  if (job.work.Save(now(), options_.checkpoints.cost)) results_.WorkSaved();
   if (job.attempt.checkpoints) *job.attempt.checkpoints += options_.checkpoints.every;
   Schedule(index);
 }
 
-void Attempts::Schedule(JobIndex index) {
+void Simulation::Schedule(JobIndex index) {
   Job& job = jobs_[index];
   if (!job.Computes()) return;
   // The end is unknown until the task's pace on all its GPUs has been calculated.
-  const std::optional<base::Time> ends = job.work.EndsAt(agenda_.now());
+  const std::optional<base::Time> ends = job.work.EndsAt(now());
   if (!ends) return agenda_.Clear(Due::kTask, index);
   JobAttempt& attempt = job.attempt;
   attempt.ends = *ends;
@@ -181,18 +147,17 @@ void Attempts::Schedule(JobIndex index) {
   agenda_.Set(next, Due::kTask, index);
 }
 
-void Attempts::AskToSave(JobIndex index) {
+void Simulation::AskToSave(JobIndex index) {
   Job& job = jobs_[index];
   if (!job.Computes() || !options_.checkpoints.on_stop) return;
   WriteCheckpoint(index);
-  job.work.Stop(agenda_.now(), options_.memory.load, true);
+  job.work.Stop(now(), options_.memory.load, true);
   job.attempt.saved = true;
   job.phase = Phase::kStopping;
-  agenda_.Set(agenda_.now() + options_.checkpoints.cost + options_.stopping.takes, Due::kTask,
-              index);
+  agenda_.Set(now() + options_.checkpoints.cost + options_.stopping.takes, Due::kTask, index);
 }
 
-void Attempts::Stop(JobIndex index) {
+void Simulation::Stop(JobIndex index) {
   Job& job = jobs_[index];
   if (job.phase == Phase::kCrashing || job.attempt.saved) return;  // already ending
   base::Duration takes = options_.stopping.takes;
@@ -200,30 +165,29 @@ void Attempts::Stop(JobIndex index) {
     WriteCheckpoint(index);
     takes += options_.checkpoints.cost;
   }
-  job.work.Stop(agenda_.now(), options_.memory.load, job.Computes());
+  job.work.Stop(now(), options_.memory.load, job.Computes());
   job.phase = Phase::kStopping;
-  agenda_.Set(agenda_.now() + takes, Due::kTask, index);
+  agenda_.Set(now() + takes, Due::kTask, index);
 }
 
-void Attempts::End(JobIndex index) {
+void Simulation::EndAttempt(JobIndex index) {
   Job& job = jobs_[index];
-  if (std::exchange(job.attempt.holds, false)) machines_.Leave(agenda_.now(), index);
+  if (std::exchange(job.attempt.holds, false)) machines_.Leave(now(), index);
   for (const std::uint32_t gpu : job.attempt.gpus) machines_.RemoveProcess(gpu);
   agenda_.Clear(Due::kTask, index);
 }
 
 // Estimates the remaining time from the attempt's mean speed, like task/progress/tracker.h.
-std::optional<base::Duration> Attempts::LeftOf(const Job& job) const {
+std::optional<base::Duration> Simulation::LeftOf(const Job& job) const {
   constexpr base::Duration kFirst{60'000};
   constexpr std::uint64_t kOwnSeeds = 1'000'003;  // keeps these draws independent of others
   const ShownProgress& shown = options_.progress;
-  const base::Time now = agenda_.now();
-  const base::Duration span = now - job.attempt.allocated;
+  const base::Duration span = now() - job.attempt.allocated;
   if (!job.Computes() || span < kFirst) return std::nullopt;
   base::Rng rng = Chance(options_.seed + kOwnSeeds, Draw::kProfile, core::Number(job.id));
   if (rng.Uniform() >= shown.share || span % shown.every > shown.every - shown.evaluates)
     return std::nullopt;
-  const double left_s = job.work.LeftS(now);
+  const double left_s = job.work.LeftS(now());
   const double speed = (job.work.attempt_s() - left_s) / base::Seconds(span);
   const auto turn = static_cast<std::uint64_t>(span / shown.every);
   base::Rng wrong =
@@ -233,7 +197,7 @@ std::optional<base::Duration> Attempts::LeftOf(const Job& job) const {
                                                   std::exp(shown.noise * wrong.Normal())));
 }
 
-std::optional<core::ProgressSeen> Attempts::ProgressOn(std::uint32_t index) const {
+std::optional<core::ProgressSeen> Simulation::ProgressOn(std::uint32_t index) const {
   std::map<core::TaskId, base::Duration> left;
   for (const std::uint32_t gpu : layout_.GpusOf(index)) {
     for (const Occupant& each : machines_.gpu(gpu).occupants()) {

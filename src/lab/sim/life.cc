@@ -61,13 +61,13 @@ void Simulation::Launch(std::uint32_t index, const core::StartTask& start) {
   if (job.parts == 0) job.attempt.gpus.clear();
   for (const core::Placement& placement : start.placement) {
     job.attempt.gpus.push_back(layout_.servers()[index].first_gpu + core::Number(placement.gpu));
-    attempts_.machines().AddProcess(job.attempt.gpus.back());
+    machines_.AddProcess(job.attempt.gpus.back());
   }
   // A task on several servers begins when all of them have started it.
   if (!job.above.nodes.empty() && ++job.parts < job.above.nodes.size()) return;
   job.parts = 0;
   if (job.told) options_.on_start({job.submitted, now(), *std::exchange(job.told, std::nullopt)});
-  attempts_.Launch(job_index, start);
+  StartAttempt(job_index, start);
   if (job.attempt.limit_mib == 0) return;
   events_.emplace_back(core::SharingChosen{
       start.id,
@@ -102,7 +102,7 @@ void Simulation::EndSlot(Job& job) {
 
 void Simulation::Exit(JobIndex index, core::ExitKind kind) {
   Job& job = jobs_[index];
-  attempts_.End(index);
+  EndAttempt(index);
   results_.AttemptEnded(job, kind, now());
   core::ExitInfo exit{.kind = kind, .code = kind == core::ExitKind::kSuccess ? 0 : 1};
   if (job.phase == Phase::kStopping) exit = {.kind = kind, .signal = SIGTERM};

@@ -28,6 +28,7 @@ class LinesAbove {
   void Add(const Waiting& waiting, const std::string& user);
   void Remove(std::uint32_t uid, std::uint64_t number);
   bool empty() const { return count_ == 0; }
+  std::size_t size() const { return count_; }
 
   // The first `most` waiting tasks. The fair order is the same as in a server's own queue
   // (docs/server/policies.md): the user with the smallest share goes first. Running tasks, and the

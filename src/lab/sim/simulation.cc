@@ -83,14 +83,18 @@ Simulation::Simulation(const Cluster& cluster, std::span<const Arrival> arrivals
       agenda_(cluster.servers.size()),
       jobs_(arrivals, options.noise, options.seed),
       results_(cluster, options, layout_, first_),
-      attempts_(options, layout_, jobs_, agenda_, results_, first_),
-      monitor_(options.monitor, layout_, attempts_.machines()),
+      machines_(options, layout_, first_, results_.recorder(),
+                [this](JobIndex index, double pace) {
+                  jobs_[index].work.SetPace(now(), pace);
+                  Schedule(index);
+                }),
+      monitor_(options.monitor, layout_, machines_),
       predictions_(options, layout_),
       lines_(options.policy.order, options.policy.fair),
       candidates_(options, layout_, servers_, predictions_) {
   BuildServers();
   if (layout_.servers().size() > 1 && !HasAbove())
-    idle_first_.emplace(servers_, attempts_.machines(), jobs_, candidates_);
+    idle_first_.emplace(servers_, machines_, jobs_, candidates_);
   if (options.above.placing == Placing::kSlurm)
     slurm_.emplace(options, layout_, lines_, jobs_, candidates_);
   if (options.above.placing == Placing::kAsked)
@@ -138,7 +142,7 @@ Result<RunResult> Simulation::Run() {
       agenda_.Set(at(next_arrival_), Due::kArrivals);
   }
   CheckBooks();
-  RunResult result = results_.Finish(attempts_.machines().cards(), monitor_.samples());
+  RunResult result = results_.Finish(machines_.cards(), monitor_.samples());
   result.taught = predictions_.Taught();
   return result;
 }
@@ -202,23 +206,24 @@ void Simulation::OnSamples(std::uint32_t index) {
 }
 
 void Simulation::OnJob(JobIndex index) {
-  Job& job = jobs_[index];
   results_.CountEvents(1);
-  switch (job.phase) {
+  switch (jobs_[index].phase) {
     case Phase::kEstimating:
       return OnEstimate(index);
     case Phase::kWaiting:
       return TakeBack(index);
+    case Phase::kLoading:
+      Allocate(index);
+      return SetTicks(jobs_[index]);
+    case Phase::kComputing:
+      return OnComputing(index);
+    case Phase::kCrashing:
+      return Exit(index, core::ExitKind::kOutOfMemory);
+    case Phase::kStopping:
+      return Exit(index, core::ExitKind::kFailed);
     case Phase::kAway:
       return EnterAbove(index);
-    default:
-      break;
   }
-  const Attempts::Step step = attempts_.OnTimer(index);
-  if (step.exit) return Exit(index, *step.exit);
-  if (step.slot_over) return EndSlot(job);
-  if (!step.memory) return;
-  for (const std::uint32_t each : job.Servers()) SetTick(each);
 }
 
 void Simulation::Tell(std::uint32_t index) {
@@ -234,9 +239,9 @@ void Simulation::Tell(std::uint32_t index) {
       } else if (const auto* changed = std::get_if<core::TaskChanged>(&action)) {
         OnChanged(index, changed->record);
       } else if (const auto* stop = std::get_if<core::StopTask>(&action)) {
-        attempts_.Stop(jobs_.IndexOf(stop->id));
+        Stop(jobs_.IndexOf(stop->id));
       } else if (const auto* ask = std::get_if<core::AskToSave>(&action)) {
-        attempts_.AskToSave(jobs_.IndexOf(ask->id));
+        AskToSave(jobs_.IndexOf(ask->id));
       }
     }
   }
@@ -258,15 +263,14 @@ void Simulation::CatchUp(std::uint32_t index) {
   Server& server = servers_[index];
   if (options_.progress.share > 0 && now() >= server.progress_shown + kProgressGap) {
     server.progress_shown = now();
-    if (auto progress = attempts_.ProgressOn(index)) events_.emplace_back(*std::move(progress));
+    if (auto progress = ProgressOn(index)) events_.emplace_back(*std::move(progress));
   }
   monitor_.CatchUp(index, now(), server.queue, events_);
 }
 
 void Simulation::Tick(std::uint32_t index) {
   Server& server = servers_[index];
-  if (auto sample = attempts_.machines().TakeHostSample(index))
-    events_.emplace_back(*std::move(sample));
+  if (auto sample = machines_.TakeHostSample(index)) events_.emplace_back(*std::move(sample));
   monitor_.Tick(index, now(), server.queue, events_);
   const base::Duration delay = options_.monitor.delay;
   if (delay == base::Duration{0}) return Tell(index);
@@ -274,6 +278,10 @@ void Simulation::Tick(std::uint32_t index) {
   if (server.on_the_way.size() == 1)
     agenda_.Set(server.on_the_way.front().arrive, Due::kSamples, index);
   SetTick(index);
+}
+
+void Simulation::SetTicks(const Job& job) {
+  for (const std::uint32_t each : job.Servers()) SetTick(each);
 }
 
 void Simulation::SetTick(std::uint32_t index) {
@@ -294,7 +302,7 @@ void Simulation::CheckBooks() const {
     CARMA_CHECK(server.queue.waiting == 0 && server.queue.recovering == 0 && server.launched == 0,
                 "a server still counts a task after the run");
   }
-  attempts_.machines().CheckEmpty();
+  machines_.CheckEmpty();
   CARMA_CHECK(lines_.empty() && lines_.taking() == 0, "a task is still in the cluster's queue");
   for (std::uint32_t i = 0; HasAbove() && i < servers_.size(); ++i) {
     CARMA_CHECK((!slurm_ || slurm_->Empty(i)) && !servers_[i].whole,

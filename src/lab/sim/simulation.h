@@ -1,5 +1,5 @@
-// One run of the simulator: arrivals, servers with their schedulers, and the messages between
-// servers and tasks. Private to sim; use simulate.h.
+// One run of the simulator: arrivals, servers with their schedulers, the attempts of tasks, and the
+// messages between servers and tasks. Private to sim; use simulate.h.
 #pragma once
 
 #include <cstddef>
@@ -9,11 +9,11 @@
 #include <vector>
 
 #include "lab/sim/agenda.h"
-#include "lab/sim/attempts.h"
 #include "lab/sim/candidates.h"
 #include "lab/sim/jobs.h"
 #include "lab/sim/layout.h"
 #include "lab/sim/lines_above.h"
+#include "lab/sim/machines.h"
 #include "lab/sim/monitor.h"
 #include "lab/sim/placing.h"
 #include "lab/sim/predictions.h"
@@ -43,6 +43,7 @@ class Simulation {
   void CatchUp(std::uint32_t node);
   void Tick(std::uint32_t node);
   void SetTick(std::uint32_t node);
+  void SetTicks(const Job& job);  // for all its servers, because its memory may have changed
   void CheckBooks() const;
   base::Time now() const { return agenda_.now(); }
 
@@ -54,6 +55,28 @@ class Simulation {
   void Exit(JobIndex index, core::ExitKind kind);
   void LeaveQueue(std::uint32_t node, Job& job);
   void Retire(JobIndex index, const core::TaskRecord& record);
+
+  // ---- attempts.cc: the attempts of tasks from launch to exit ----
+  // Launches the task on the GPUs that are already set in its attempt.
+  void StartAttempt(JobIndex index, const core::StartTask& start);
+  std::int64_t MpsLimitOf(const Job& job, const core::StartTask& start) const;
+  Machines::Resident ResidentOf(const Job& job) const;
+  void Allocate(JobIndex index);
+  void OnComputing(JobIndex index);
+  void StepMemory(JobIndex index);
+  void OutOfMemory(JobIndex index);
+  void WriteCheckpoint(JobIndex index);
+  // Sets the task's timer to the next step of its attempt.
+  void Schedule(JobIndex index);
+  // Asks the task to checkpoint and exit. A task that cannot checkpoint continues.
+  void AskToSave(JobIndex index);
+  void Stop(JobIndex index);
+  // Call this when the task's process has exited.
+  void EndAttempt(JobIndex index);
+  // The remaining time that the task prints.
+  std::optional<base::Duration> LeftOf(const Job& job) const;
+  // The progress that a server's tasks have printed; empty if none of them prints progress.
+  std::optional<core::ProgressSeen> ProgressOn(std::uint32_t server) const;
 
   // ---- above.cc: tasks in the queue that feeds the servers ----
   bool HasAbove() const { return options_.above.placing != Placing::kQueue; }
@@ -77,7 +100,7 @@ class Simulation {
   Agenda agenda_;
   Jobs jobs_;
   Results results_;
-  Attempts attempts_;
+  Machines machines_;
   Monitor monitor_;
   Predictions predictions_;
   Servers servers_;
