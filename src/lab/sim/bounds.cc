@@ -104,23 +104,20 @@ class LimitedShares {
     for (const Arrival& arrival : arrivals) {
       for (std::size_t part = 0; part < arrival.workload->sm_active.size(); ++part) {
         const Load load = LoadAsListed(*arrival.workload, part);
-        if (number_.try_emplace(KeyOf(load), loads.size()).second) loads.push_back(load);
+        if (shares_.try_emplace(KeyOf(load), 1.0).second) loads.push_back(load);
       }
     }
-    if (options.collocation == core::SharingMethod::kAlone) {
-      shares_.assign(loads.size(), 1.0);
-      return;
-    }
+    if (options.collocation == core::SharingMethod::kAlone) return;
     const std::vector<double> most =
         MostDelivered(options.interference, options.collocation, loads, options.slowdown_limit);
     for (std::size_t i = 0; i < loads.size(); ++i)
-      shares_.push_back(most[i] > 0 ? loads[i].sm_active / most[i] : 0);
+      shares_[KeyOf(loads[i])] = most[i] > 0 ? loads[i].sm_active / most[i] : 0;
   }
 
   double Of(const trace::Workload& workload) const {
     double sum = 0;
     for (std::size_t part = 0; part < workload.sm_active.size(); ++part)
-      sum += shares_[number_.at(KeyOf(LoadAsListed(workload, part)))];
+      sum += shares_.at(KeyOf(LoadAsListed(workload, part)));
     return sum;
   }
 
@@ -128,8 +125,7 @@ class LimitedShares {
   using Key = std::tuple<double, double, double>;
   static Key KeyOf(const Load& load) { return {load.sm_active, load.sensitivity, load.pressure}; }
 
-  std::map<Key, std::size_t> number_;
-  std::vector<double> shares_;
+  std::map<Key, double> shares_;
 };
 
 }  // namespace

@@ -28,7 +28,6 @@ Result<ServerShape> ParseServer(std::string_view text) {
   Result<std::vector<GpuType>> gpus = ParseShape(text);
   if (gpus) return ServerShape{std::string(text), std::move(*gpus)};
   std::vector<std::string> names;
-  names.reserve(kServers.size());
   for (const ServerName& known : kServers) names.emplace_back(known.name);
   return Invalid("server '{}': {}; known servers: {}", base::Printable(text, 60),
                  gpus.error().message, base::Join(names, ", "));

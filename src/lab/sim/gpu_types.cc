@@ -1,5 +1,6 @@
 #include "lab/sim/gpu_types.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 
@@ -8,6 +9,9 @@
 #include "base/try.h"
 
 namespace carma::sim {
+
+extern const std::string_view kGpuTypesCsv;
+
 namespace {
 
 constexpr std::array kProfiles{
@@ -17,21 +21,13 @@ constexpr std::array kProfiles{
     MigProfile{7, 1.0 / 7, 1.0 / 8},
 };
 
-}  // namespace
-
-extern const std::string_view kGpuTypesCsv;
-
-namespace {
-
 Result<GpuType> ParseRow(const base::CsvRow& row) {
   GpuType gpu;
   gpu.type = row.Text("type");
   gpu.nvml_name = row.Text("nvml_name");
   if (gpu.type.empty() || gpu.type.size() > kMaxTypeBytes ||
-      gpu.nvml_name.size() > kMaxNvmlNameBytes) {
-    return Invalid("line " + std::to_string(row.line()) +
-                   ": type or nvml_name is empty or too long");
-  }
+      gpu.nvml_name.size() > kMaxNvmlNameBytes)
+    return row.Wrong("type or nvml_name is empty or too long");
   struct Column {
     const char* name;
     double low, high;
@@ -46,10 +42,8 @@ Result<GpuType> ParseRow(const base::CsvRow& row) {
                             {"k", 0, 100, &gpu.power.k},
                             {"max_w", 0, 1e5, &gpu.power.max_w},
                             {"relative_speed", 0.001, 1000, &gpu.relative_speed}};
-  for (const Column& column : columns) {
-    const double value = CARMA_TRY(row.Required(column.name, column.low, column.high));
-    *column.target = value;
-  }
+  for (const Column& column : columns)
+    *column.target = CARMA_TRY(row.Required(column.name, column.low, column.high));
   gpu.total_mib = static_cast<std::int64_t>(total);
   gpu.reserved_mib = static_cast<std::int64_t>(reserved);
   gpu.sms = static_cast<int>(sms);
@@ -62,7 +56,7 @@ Result<GpuType> FindType(std::string_view name) {
     if (base::ToLower(gpu.type) == base::ToLower(name)) return gpu;
     known.push_back(gpu.type);
   }
-  return Invalid("unknown GPU type '" + base::Printable(name, 60) + "', expected one of " +
+  return Invalid("unknown GPU type '{}', expected one of {}", base::Printable(name, 60),
                  base::Join(known, ", "));
 }
 
@@ -72,23 +66,14 @@ constexpr std::array kMigSlices{
     MigSlices{2, 2, 14}, MigSlices{1, 2, 15}, MigSlices{1, 1, 19},
 };
 
-}  // namespace
-
-bool CanBeDivided(const GpuType& type) {
-  return type.type.starts_with("A100-") || type.type.starts_with("H100-") ||
-         type.type.starts_with("H200-");
-}
-
-namespace {
-
 Result<MigSlices> FindProfile(const GpuType& type, std::string_view name) {
   std::vector<std::string> known;
   for (const MigSlices& slices : kMigSlices) {
     known.push_back(MigProfileName(type, slices));
     if (known.back() == base::ToLower(name)) return slices;
   }
-  return Invalid("unknown MIG profile '" + base::Printable(name, 40) + "' of " + type.type +
-                 ", expected one of " + base::Join(known, ", "));
+  return Invalid("unknown MIG profile '{}' of {}, expected one of {}", base::Printable(name, 40),
+                 type.type, base::Join(known, ", "));
 }
 
 // Parses a MIG partition such as "mig=3g.20gb+2g.10gb".
@@ -128,6 +113,11 @@ std::int64_t TakeCount(std::string_view& group) {
 }
 
 }  // namespace
+
+bool CanBeDivided(const GpuType& type) {
+  return type.type.starts_with("A100-") || type.type.starts_with("H100-") ||
+         type.type.starts_with("H200-");
+}
 
 Result<std::vector<GpuType>> ParseGpuTypes(std::string_view csv) {
   const base::CsvTable table = CARMA_TRY(
@@ -187,10 +177,8 @@ std::string MigProfileName(const GpuType& type, const MigSlices& slices) {
 }
 
 const MigProfile* FindMigProfile(int instances) {
-  for (const MigProfile& profile : kProfiles) {
-    if (profile.instances == instances) return &profile;
-  }
-  return nullptr;
+  const auto* found = std::ranges::find(kProfiles, instances, &MigProfile::instances);
+  return found == kProfiles.end() ? nullptr : found;
 }
 
 double MigSpeed(double compute, double sm_active) {

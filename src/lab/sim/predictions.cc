@@ -14,17 +14,6 @@ namespace {
 
 constexpr std::string_view kFromHistory = "history";
 
-estimate::AppraisalRules RulesOf(const EstimateOptions& options,
-                                 std::span<const core::GpuInfo> gpus,
-                                 std::shared_ptr<const estimate::History> history) {
-  estimate::AppraisalRules rules;
-  rules.method = options.method;
-  rules.coverage = options.coverage;
-  if (options.learns) rules.history = std::move(history);
-  estimate::SuitGpus(rules, gpus);
-  return rules;
-}
-
 // The task as a user might submit it: a program named after the workload, with the settings from
 // the catalogue.
 task::TaskSpec SpecOf(const trace::Workload& workload) {
@@ -57,7 +46,11 @@ Predictions::Predictions(const RunOptions& options, const Layout& layout)
     const std::vector<core::GpuInfo> of_server = layout.InfosOf(i);
     gpus.insert(gpus.end(), of_server.begin(), of_server.end());
   }
-  appraiser_.emplace(RulesOf(options.estimates, gpus, history_));
+  estimate::AppraisalRules rules{.method = options.estimates.method,
+                                 .coverage = options.estimates.coverage};
+  if (options.estimates.learns) rules.history = history_;
+  estimate::SuitGpus(rules, gpus);
+  appraiser_.emplace(std::move(rules));
   if (!options.estimates.taught) return;
   for (const task::Observation& each : *options.estimates.taught) history_->Add(each);
 }

@@ -263,12 +263,10 @@ std::string ReportsJson(const std::vector<report::Report>& reports) {
 }
 
 std::string BoundsText(const std::vector<report::Bound>& bounds) {
-  std::string text;
-  for (const report::Bound& bound : bounds) {
-    text +=
-        fmt::format("{}{} {:.0f} min", text.empty() ? "" : ", ", bound.name, bound.makespan_s / 60);
-  }
-  return text;
+  std::vector<std::string> texts;
+  for (const report::Bound& bound : bounds)
+    texts.push_back(fmt::format("{} {:.0f} min", bound.name, bound.makespan_s / 60));
+  return base::Join(texts, ", ");
 }
 
 std::string ResultOf(const std::vector<SimOutcome>& outcomes) {

@@ -240,10 +240,9 @@ void RunValidate(Context& context, const ValidateFlags& flags) {
     if (!paired) return context.Fail(paired.error());
     std::ranges::move(*paired, std::back_inserter(pairs));
   }
-  bool agrees = true;
-  for (const Part& part : parts) {
-    for (const sim::Comparison& each : part.comparisons) agrees = agrees && each.Agrees();
-  }
+  const bool agrees = std::ranges::all_of(parts, [](const Part& part) {
+    return std::ranges::all_of(part.comparisons, &sim::Comparison::Agrees);
+  });
   if (!agrees) context.exit_code = kExitFailure;
   if (context.json) return Print(context, AllJson(parts, replays, pairs));
   std::string text;
