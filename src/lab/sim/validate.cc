@@ -153,16 +153,23 @@ struct FigureFacts {
   Figure figure;
   std::string_view name;
   int digits;
-  bool percent;
+  bool change;  // relative to exclusive use, shown in percent
+  double (*value)(const report::Metrics& run) = nullptr;  // null: only in ValidateModels()
 };
 constexpr FigureFacts kFigureFacts[] = {
-    {kMakespanMin, "makespan, min", 1, false},
-    {kMakespanChange, "makespan, change", 1, true},
-    {kEnergyMj, "energy, MJ", 2, false},
-    {kEnergyChange, "energy, change", 1, true},
-    {kSmActiveChange, "SM activity, change", 1, true},
-    {kMemoryChange, "memory, change", 1, true},
-    {kOomCrashes, "OOM crashes", 1, false},
+    {kMakespanMin, "makespan, min", 1, false,
+     [](const report::Metrics& run) { return run.trace_total_s / 60; }},
+    {kMakespanChange, "makespan, change", 1, true,
+     [](const report::Metrics& run) { return run.trace_total_s; }},
+    {kEnergyMj, "energy, MJ", 2, false, [](const report::Metrics& run) { return *run.energy_mj; }},
+    {kEnergyChange, "energy, change", 1, true,
+     [](const report::Metrics& run) { return *run.energy_mj; }},
+    {kSmActiveChange, "SM activity, change", 1, true,
+     [](const report::Metrics& run) { return *run.sm_active; }},
+    {kMemoryChange, "memory, change", 1, true,
+     [](const report::Metrics& run) { return *run.memory_used_mib; }},
+    {kOomCrashes, "OOM crashes", 1, false,
+     [](const report::Metrics& run) { return static_cast<double>(run.oom_crashes); }},
     {kSlowdown, "slowdown", 3, false},
     {kPowerW, "power, W", 0, false},
 };
@@ -171,53 +178,30 @@ const FigureFacts& FactsOf(Figure figure) {
   return *std::ranges::find(kFigureFacts, figure, &FigureFacts::figure);
 }
 
-double ValueOf(Figure figure, const report::Metrics& run, const report::Metrics& exclusive) {
-  switch (figure) {
-    case kMakespanMin:
-      return run.trace_total_s / 60;
-    case kMakespanChange:
-      return run.trace_total_s / exclusive.trace_total_s - 1;
-    case kEnergyMj:
-      return *run.energy_mj;
-    case kEnergyChange:
-      return *run.energy_mj / *exclusive.energy_mj - 1;
-    case kSmActiveChange:
-      return *run.sm_active / *exclusive.sm_active - 1;
-    case kMemoryChange:
-      return *run.memory_used_mib / *exclusive.memory_used_mib - 1;
-    case kOomCrashes:
-      return static_cast<double>(run.oom_crashes);
-    case kSlowdown:
-    case kPowerW:
-      break;  // only figures of ValidateModels()
-  }
-  return 0;
-}
-
-Comparison OneValue(std::string_view name, Figure figure, std::string_view source,
-                    Standing standing, double published, double simulated, double from, double to) {
-  Comparison comparison{.policy = std::string(name),
-                        .figure = figure,
-                        .source = std::string(source),
-                        .standing = standing,
-                        .published = published,
+Comparison OneValue(const PublishedFigure& figure, double simulated) {
+  Comparison comparison{.policy = std::string(figure.policy),
+                        .figure = figure.figure,
+                        .source = std::string(figure.source),
+                        .standing = figure.standing,
+                        .published = figure.value,
                         .simulated = simulated,
                         .low = simulated,
                         .high = simulated};
-  if (!std::isnan(from)) comparison.from = from;
-  if (!std::isnan(to)) comparison.to = to;
+  if (!std::isnan(figure.from)) comparison.from = figure.from;
+  if (!std::isnan(figure.to)) comparison.to = figure.to;
   return comparison;
 }
 
 Comparison Compare(const PublishedFigure& figure, std::span<const report::Metrics> runs,
                    std::span<const report::Metrics> exclusive) {
+  const FigureFacts& facts = FactsOf(figure.figure);
   std::vector<double> values;
-  values.reserve(runs.size());
-  for (std::size_t i = 0; i < runs.size(); ++i)
-    values.push_back(ValueOf(figure.figure, runs[i], exclusive[i]));
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    const double value = facts.value(runs[i]);
+    values.push_back(facts.change ? value / facts.value(exclusive[i]) - 1 : value);
+  }
   const report::Estimated all = report::EstimatedOf(values);
-  Comparison comparison = OneValue(figure.policy, figure.figure, figure.source, figure.standing,
-                                   figure.value, all.mean, figure.from, figure.to);
+  Comparison comparison = OneValue(figure, all.mean);
   comparison.deviation = all.sd;
   comparison.low = std::ranges::min(values);
   comparison.high = std::ranges::max(values);
@@ -232,14 +216,14 @@ double SlowdownOfFirst(core::SharingMethod sharing, std::span<const Load> loads)
 
 std::string Cell(Figure figure, double value) {
   const FigureFacts& facts = FactsOf(figure);
-  if (facts.percent) return fmt::format("{:+.{}f} %", 100 * value, facts.digits);
+  if (facts.change) return fmt::format("{:+.{}f} %", 100 * value, facts.digits);
   return fmt::format("{:.{}f}", value, facts.digits);
 }
 
 std::string Difference(const Comparison& row) {
   const FigureFacts& facts = FactsOf(row.figure);
   const double difference = row.simulated - row.published;
-  if (facts.percent) return fmt::format("{:+.1f} pt", 100 * difference);
+  if (facts.change) return fmt::format("{:+.1f} pt", 100 * difference);
   if (row.figure == kOomCrashes) return fmt::format("{:+.1f}", difference);
   return fmt::format("{:+.1f} %", 100 * difference / row.published);
 }
@@ -323,6 +307,10 @@ Result<std::vector<Comparison>> Validate(PublishedTrace trace, const Cluster& cl
 
 std::vector<Comparison> ValidateModels() {
   std::vector<Comparison> rows;
+  // No published trace has these figures.
+  const auto add = [&rows](const PublishedFigure& figure, double simulated) {
+    rows.push_back(OneValue(figure, simulated));
+  };
   // 2, 3 and 7 copies of a network similar to ResNet on small images. Each copy alone has an SM
   // activity of 0.30.
   const Load small{.sm_active = 0.30, .sensitivity = 0.707, .pressure = 0.30 * 0.959};
@@ -331,27 +319,25 @@ std::vector<Comparison> ValidateModels() {
     return SlowdownOfFirst(core::SharingMethod::kMps, {many.data(), n});
   };
   constexpr std::string_view kChapter4 = "chapter 4";
-  rows.push_back(
-      OneValue("7 small tasks, MPS", kSlowdown, kChapter4, kPrediction, 2.25, mps(7), 2, 2.5));
-  rows.push_back(OneValue("7 small tasks, MIG", kSlowdown, kChapter4, kPrediction, 2.25,
-                          1 / MigSpeed(FindMigProfile(7)->compute, small.sm_active), 2, 2.5));
-  rows.push_back(
-      OneValue("2 small tasks, MPS", kSlowdown, kChapter4, kPrediction, 1.0, mps(2), kAny, 1.25));
+  add({{}, "7 small tasks, MPS", kSlowdown, 2.25, kChapter4, kPrediction, 2, 2.5}, mps(7));
+  add({{}, "7 small tasks, MIG", kSlowdown, 2.25, kChapter4, kPrediction, 2, 2.5},
+      1 / MigSpeed(FindMigProfile(7)->compute, small.sm_active));
+  add({{}, "2 small tasks, MPS", kSlowdown, 1.0, kChapter4, kPrediction, kAny, 1.25}, mps(2));
   // A recommender (SM activity 0.05) next to ResNet152 (0.82). The recommender's sensitivity and
   // pressure are not published; the values here were chosen for the comparison.
   const Load recommender{.sm_active = 0.05, .sensitivity = 0.05, .pressure = 0.05};
   const Load resnet{.sm_active = 0.82, .sensitivity = 0.707, .pressure = 0.82 * 0.959};
   const std::array pair{recommender, resnet};
   const std::array turned{resnet, recommender};
-  constexpr std::string_view kTable42 = "table 4.2";
-  rows.push_back(OneValue("recommender with ResNet152, MPS", kSlowdown, kTable42, kCalibration,
-                          1.039, SlowdownOfFirst(core::SharingMethod::kMps, pair), 1.0, 1.1));
-  rows.push_back(OneValue("ResNet152 with recommender, MPS", kSlowdown, kTable42, kPrediction,
-                          1.048, SlowdownOfFirst(core::SharingMethod::kMps, turned), 1.0, 1.1));
-  rows.push_back(OneValue("recommender with ResNet152, streams", kSlowdown, kTable42, kPrediction,
-                          1.136, SlowdownOfFirst(core::SharingMethod::kStreams, pair), 1.05, 1.2));
-  rows.push_back(OneValue("ResNet152 with recommender, streams", kSlowdown, kTable42, kPrediction,
-                          1.057, SlowdownOfFirst(core::SharingMethod::kStreams, turned), 1.0, 1.2));
+  constexpr std::string_view kTable = "table 4.2";
+  add({{}, "recommender with ResNet152, MPS", kSlowdown, 1.039, kTable, kCalibration, 1.0, 1.1},
+      SlowdownOfFirst(core::SharingMethod::kMps, pair));
+  add({{}, "ResNet152 with recommender, MPS", kSlowdown, 1.048, kTable, kPrediction, 1.0, 1.1},
+      SlowdownOfFirst(core::SharingMethod::kMps, turned));
+  add({{}, "recommender with ResNet152, streams", kSlowdown, 1.136, kTable, kPrediction, 1.05, 1.2},
+      SlowdownOfFirst(core::SharingMethod::kStreams, pair));
+  add({{}, "ResNet152 with recommender, streams", kSlowdown, 1.057, kTable, kPrediction, 1.0, 1.2},
+      SlowdownOfFirst(core::SharingMethod::kStreams, turned));
   // Power draw of one card of a DGX Station A100 at these SM activity levels.
   struct Drawn {
     double sm_active, low_w, high_w;
@@ -363,9 +349,9 @@ std::vector<Comparison> ValidateModels() {
                             {0.90, 266, 266},
                             {0.99, 272, 272}}) {
     const double middle_w = (each.low_w + each.high_w) / 2;
-    rows.push_back(OneValue(fmt::format("one A100 at SM activity {:.2f}", each.sm_active), kPowerW,
-                            kCurves, kCalibration, middle_w, PowerW({}, each.sm_active),
-                            each.low_w * 0.95, each.high_w * 1.05));
+    const std::string name = fmt::format("one A100 at SM activity {:.2f}", each.sm_active);
+    add({{}, name, kPowerW, middle_w, kCurves, kCalibration, each.low_w * 0.95, each.high_w * 1.05},
+        PowerW({}, each.sm_active));
   }
   return rows;
 }
@@ -379,7 +365,7 @@ std::string Table(std::span<const Comparison> comparisons) {
     if (row.deviation > 0) {
       const FigureFacts& facts = FactsOf(row.figure);
       simulated +=
-          fmt::format(" ± {:.{}f}", (facts.percent ? 100 : 1) * row.deviation, facts.digits);
+          fmt::format(" ± {:.{}f}", (facts.change ? 100 : 1) * row.deviation, facts.digits);
     }
     std::string asked = row.WithinNoise() ? "within noise" : "";
     if (row.from || row.to) {
