@@ -71,11 +71,6 @@ void AskedPlacing::KeepServers(std::span<const LinesAbove::Waiting> looked_at, b
   } while (kept_.empty() && looks < by_tasks.size());
 }
 
-bool AskedPlacing::IsFreeOfAll(std::uint32_t index) const {
-  const Server& node = servers_[index];
-  return !node.whole && node.launched == 0 && node.queue.waiting == 0;
-}
-
 std::optional<double> AskedPlacing::Ask(Alike& alike, std::uint32_t index, base::Time now) {
   const Server& node = servers_[index];
   if (node.whole || node.queue.waiting > node.queue.recovering ||
@@ -124,8 +119,11 @@ const std::optional<double>& AskedPlacing::AnswerOf(Alike& alike, std::uint32_t 
 
 std::vector<std::uint32_t> AskedPlacing::NodesFor(const Job& job, base::Time now) {
   if (IsGang(layout_, job)) {
-    return candidates_.WholeServersFor(
-        job, [&](std::uint32_t node) { return IsFreeOfAll(node) && !IsKeptFrom(job, node); });
+    return candidates_.WholeServersFor(job, [&](std::uint32_t node) {
+      const Server& server = servers_[node];
+      return !server.whole && server.launched == 0 && server.queue.waiting == 0 &&
+             !IsKeptFrom(job, node);
+    });
   }
   Alike& alike = *job.above.alike;
   if (alike.none_epoch == epoch_) {

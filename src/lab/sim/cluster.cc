@@ -1,6 +1,7 @@
 // Parses server descriptions, which are names or shapes.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 
 #include "base/text.h"
@@ -19,16 +20,12 @@ constexpr std::array kServers{
 };
 
 Result<ServerShape> ParseServer(std::string_view text) {
-  const std::string name = base::ToLower(text);
-  for (const ServerName& known : kServers) {
-    if (known.name != name) continue;
-    std::vector<GpuType> gpus = CARMA_TRY(ParseShape(known.shape));
-    return ServerShape{std::string(known.name), std::move(gpus)};
-  }
-  Result<std::vector<GpuType>> gpus = ParseShape(text);
-  if (gpus) return ServerShape{std::string(text), std::move(*gpus)};
+  const auto* known = std::ranges::find(kServers, base::ToLower(text), &ServerName::name);
+  const ServerName server = known == kServers.end() ? ServerName{text, text} : *known;
+  Result<std::vector<GpuType>> gpus = ParseShape(server.shape);
+  if (gpus) return ServerShape{std::string(server.name), *std::move(gpus)};
   std::vector<std::string> names;
-  for (const ServerName& known : kServers) names.emplace_back(known.name);
+  for (const ServerName& each : kServers) names.emplace_back(each.name);
   return Invalid("server '{}': {}; known servers: {}", base::Printable(text, 60),
                  gpus.error().message, base::Join(names, ", "));
 }

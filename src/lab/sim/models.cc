@@ -27,18 +27,9 @@ int RampSteps(const MemoryModel& model, base::Duration since) {
   return static_cast<int>(since * kRampSteps / model.ramp);
 }
 
-// The time since the ramp ended; below 0 if it has not ended yet.
-base::Duration SinceRamp(const MemoryModel& model, base::Duration since) {
-  return since - model.ramp;
-}
-
 bool InSpike(const MemoryModel& model, base::Duration since_ramp) {
   return model.spike_share > 0 && since_ramp >= model.spike_every &&
          since_ramp % model.spike_every < model.spike_lasts;
-}
-
-base::Duration NextGrowth(base::Duration since_ramp) {
-  return kGrowthStep * (std::max(since_ramp, base::Duration{0}) / kGrowthStep + 1);
 }
 
 // Time at which the next spike begins or ends, counted from the end of the ramp.
@@ -53,7 +44,7 @@ base::Duration NextSpike(const MemoryModel& model, base::Duration since_ramp) {
 std::int64_t HeldMib(const MemoryModel& model, std::int64_t plateau_mib, base::Duration since) {
   double share =
       model.first_share + (1.0 - model.first_share) * RampSteps(model, since) / kRampSteps;
-  if (const base::Duration after = SinceRamp(model, since); after > base::Duration{0}) {
+  if (const base::Duration after = since - model.ramp; after > base::Duration{0}) {
     share += model.growth_per_hour * base::Seconds(kGrowthStep) / 3600.0 *
              static_cast<double>(after / kGrowthStep);
     if (InSpike(model, after)) share += model.spike_share;
@@ -67,9 +58,9 @@ std::optional<base::Duration> NextStep(const MemoryModel& model, base::Duration 
     // Rounded up, so the step is done by this time.
     return (model.ramp * next + base::Duration{kRampSteps - 1}) / kRampSteps;
   }
-  const base::Duration after = std::max(SinceRamp(model, since), base::Duration{0});
+  const base::Duration after = std::max(since - model.ramp, base::Duration{0});
   std::optional<base::Duration> next;
-  if (model.growth_per_hour > 0) next = NextGrowth(after);
+  if (model.growth_per_hour > 0) next = kGrowthStep * (after / kGrowthStep + 1);
   if (model.spike_share > 0) {
     const base::Duration spike = NextSpike(model, after);
     next = next ? std::min(*next, spike) : spike;

@@ -130,7 +130,6 @@ class AskedPlacing {
   std::vector<std::uint32_t> NodesFor(const Job& job, base::Time now);
   const std::optional<double>& AnswerOf(Alike& alike, std::uint32_t server, base::Time now);
   std::optional<double> Ask(Alike& alike, std::uint32_t server, base::Time now);
-  bool IsFreeOfAll(std::uint32_t server) const;
   bool IsKeptFrom(const Job& job, std::uint32_t server) const;
   void KeepServers(std::span<const LinesAbove::Waiting> looked_at, base::Time now);
 

@@ -43,7 +43,6 @@ void SimGpu::Resize(std::uint32_t job, std::int64_t mib) {
 
 void SimGpu::SetActivity(base::Time now, double sm_active, base::Duration keep) {
   ++changes_;
-  changed_ = now;
   const double integral_ms = IntegralAt(now);
   if (steps_.back().at == now) {
     steps_.back().sm_active = sm_active;

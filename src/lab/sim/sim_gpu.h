@@ -40,9 +40,10 @@ class SimGpu {
   void SetActivity(base::Time now, double sm_active, base::Duration keep);
   // Exact mean of the activity over [from, to]; the activity at `to` if from == to.
   double MeanActivity(base::Time from, base::Time to) const;
-  // changes() is the number of calls to SetActivity, changed() the time of the last call.
+  // changes() is the number of calls to SetActivity, changed() the time of the last call or, before
+  // the first one, of the start.
   std::uint64_t changes() const { return changes_; }
-  base::Time changed() const { return changed_; }
+  base::Time changed() const { return steps_.back().at; }
 
  private:
   struct Step {  // from `at` until the next step
@@ -58,7 +59,6 @@ class SimGpu {
   std::vector<Occupant> occupants_;
   std::deque<Step> steps_;  // ascending, never empty
   std::uint64_t changes_ = 0;
-  base::Time changed_{};
 };
 
 // A card with its integrals over the run, which are exact because all values are constant between
