@@ -28,8 +28,8 @@ void Simulation::StartAttempt(JobIndex index, const core::StartTask& start) {
   attempt.number = start.attempt;
   attempt.launched = now();
   attempt.saved = false;
-  attempt.slot_ends.reset();
-  if (options_.time_slot > base::Duration{0}) attempt.slot_ends = now() + options_.time_slot;
+  const bool in_slots = options_.time_slot > base::Duration{0};
+  attempt.slot_ends = in_slots ? now() + options_.time_slot : kUnset;
   attempt.promised_mib = start.placement.empty() ? 0 : start.placement.front().claim_mib;
   attempt.alone = start.alone;
   attempt.limit_mib = MpsLimitOf(job, start);
@@ -78,12 +78,9 @@ void Simulation::Allocate(JobIndex index) {
   JobAttempt& attempt = job.attempt;
   attempt.holds = true;
   attempt.allocated = now();
-  attempt.memory_steps.reset();
-  if (const auto step = NextStep(options_.memory, base::Duration{0}))
-    attempt.memory_steps = now() + *step;
-  attempt.checkpoints.reset();
-  if (options_.checkpoints.every > base::Duration{0})
-    attempt.checkpoints = now() + options_.checkpoints.every;
+  SetMemoryStep(attempt);
+  const base::Duration every = options_.checkpoints.every;
+  attempt.checkpoints = every > base::Duration{0} ? now() + every : kUnset;
   machines_.Enter(now(), index, std::move(resident));
   Schedule(index);
 }
@@ -93,14 +90,13 @@ void Simulation::OnComputing(JobIndex index) {
   JobAttempt& attempt = job.attempt;
   if (now() >= attempt.ends)
     return Exit(index, job.work.Fails() ? core::ExitKind::kFailed : core::ExitKind::kSuccess);
-  if (attempt.memory_steps && *attempt.memory_steps <= now()) {
+  if (attempt.memory_steps <= now()) {
     StepMemory(index);
     return SetTicks(job);
   }
-  if (attempt.checkpoints && *attempt.checkpoints <= now()) return WriteCheckpoint(index);
-  CARMA_CHECK(attempt.slot_ends && *attempt.slot_ends <= now(),
-              "a computing task has no work left");
-  *attempt.slot_ends += options_.time_slot;
+  if (attempt.checkpoints <= now()) return WriteCheckpoint(index);
+  CARMA_CHECK(attempt.slot_ends <= now(), "a computing task has no work left");
+  attempt.slot_ends += options_.time_slot;
   Schedule(index);
   // Otherwise a stop would lose all the work.
   if (options_.checkpoints.on_stop || job.work.HasSaved()) EndSlot(job);
@@ -108,15 +104,17 @@ void Simulation::OnComputing(JobIndex index) {
 
 void Simulation::StepMemory(JobIndex index) {
   Job& job = jobs_[index];
-  const base::Duration since = now() - job.attempt.allocated;
-  if (!machines_.Resize(now(), index, since)) {
+  if (!machines_.Resize(now(), index, now() - job.attempt.allocated)) {
     job.attempt.holds = false;
     return OutOfMemory(index);
   }
-  job.attempt.memory_steps.reset();
-  if (const auto step = NextStep(options_.memory, since))
-    job.attempt.memory_steps = job.attempt.allocated + *step;
+  SetMemoryStep(job.attempt);
   Schedule(index);
+}
+
+void Simulation::SetMemoryStep(JobAttempt& attempt) const {
+  const auto step = NextStep(options_.memory, now() - attempt.allocated);
+  attempt.memory_steps = step ? attempt.allocated + *step : kUnset;
 }
 
 void Simulation::OutOfMemory(JobIndex index) {
@@ -128,7 +126,7 @@ void Simulation::OutOfMemory(JobIndex index) {
 void Simulation::WriteCheckpoint(JobIndex index) {
   Job& job = jobs_[index];
   if (job.work.Save(now(), options_.checkpoints.cost)) results_.WorkSaved();
-  if (job.attempt.checkpoints) *job.attempt.checkpoints += options_.checkpoints.every;
+  job.attempt.checkpoints += options_.checkpoints.every;
   Schedule(index);
 }
 
@@ -140,21 +138,15 @@ void Simulation::Schedule(JobIndex index) {
   if (!ends) return agenda_.Clear(Due::kTask, index);
   JobAttempt& attempt = job.attempt;
   attempt.ends = *ends;
-  base::Time next = *ends;
-  for (const auto& each : {attempt.memory_steps, attempt.checkpoints, attempt.slot_ends}) {
-    if (each) next = std::min(next, *each);
-  }
-  agenda_.Set(next, Due::kTask, index);
+  agenda_.Set(std::min({*ends, attempt.memory_steps, attempt.checkpoints, attempt.slot_ends}),
+              Due::kTask, index);
 }
 
 void Simulation::AskToSave(JobIndex index) {
   Job& job = jobs_[index];
   if (!job.Computes() || !options_.checkpoints.on_stop) return;
-  WriteCheckpoint(index);
-  job.work.Stop(now(), options_.memory.load, true);
+  Stop(index);
   job.attempt.saved = true;
-  job.phase = Phase::kStopping;
-  agenda_.Set(now() + options_.checkpoints.cost + options_.stopping.takes, Due::kTask, index);
 }
 
 void Simulation::Stop(JobIndex index) {

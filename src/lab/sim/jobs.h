@@ -50,6 +50,8 @@ struct PlaceAbove {
   std::optional<std::int64_t> raised_mib;  // memory that it requests for the next attempt
 };
 
+inline constexpr base::Time kUnset = base::Time::max();
+
 // The current or most recent attempt.
 struct JobAttempt {
   int number = 0;
@@ -62,9 +64,10 @@ struct JobAttempt {
   bool saved = false;               // the task was asked to checkpoint and exits on its own
   bool holds = false;               // holds GPU memory, from its first allocation on
   base::Time ends{};
-  std::optional<base::Time> memory_steps;
-  std::optional<base::Time> checkpoints;
-  std::optional<base::Time> slot_ends;
+  // The next times of these; kUnset: never.
+  base::Time memory_steps = kUnset;
+  base::Time checkpoints = kUnset;
+  base::Time slot_ends = kUnset;
 };
 
 struct Job {

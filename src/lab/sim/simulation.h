@@ -64,6 +64,7 @@ class Simulation {
   void Allocate(JobIndex index);
   void OnComputing(JobIndex index);
   void StepMemory(JobIndex index);
+  void SetMemoryStep(JobAttempt& attempt) const;
   void OutOfMemory(JobIndex index);
   void WriteCheckpoint(JobIndex index);
   // Sets the task's timer to the next step of its attempt.
