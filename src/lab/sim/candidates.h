@@ -67,7 +67,7 @@ struct Alike {
   // Whether an empty server of each kind could take the task, indexed by kind.
   std::vector<std::optional<bool>> could_take;
 
-  // A server's answer (asked.cc): how well the task would fit, or empty if it cannot start now.
+  // A server's answer (AskedPlacing): how well the task would fit, or empty if it cannot start now.
   // `told` is the number of event batches that the server had received when it answered.
   struct Answer {
     std::uint64_t told = 0;
