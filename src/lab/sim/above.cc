@@ -3,7 +3,6 @@
 #include "lab/sim/above.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "lab/sim/simulation.h"
 

@@ -3,14 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 #include <utility>
 
 #include "base/text.h"
 #include "base/try.h"
 #include "core/scheduler/published_rules.h"
 #include "estimate/estimator.h"
-#include "lab/sim/gpu_types.h"
 #include "lab/sim/reservation_words.h"
 #include "lab/sim/simulation.h"
 
