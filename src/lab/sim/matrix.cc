@@ -79,24 +79,6 @@ Result<OneRun> RunOne(const Cluster& cluster, std::span<const Arrival> arrivals,
   return OneRun{std::move(metrics), std::move(result)};
 }
 
-// A sequence of dependent runs: all runs of a policy that keeps its history, otherwise a single
-// run.
-struct Chain {
-  std::size_t policy = 0;
-  std::size_t first = 0;
-  std::size_t runs = 1;
-};
-
-std::vector<Chain> ChainsOf(std::span<const RunOptions> policies, std::size_t runs) {
-  std::vector<Chain> chains;
-  for (std::size_t policy = 0; policy < policies.size(); ++policy) {
-    const std::size_t together = policies[policy].estimates.carries ? runs : 1;
-    for (std::size_t first = 0; first < runs; first += together)
-      chains.push_back({policy, first, together});
-  }
-  return chains;
-}
-
 }  // namespace
 
 Result<std::vector<std::vector<report::Metrics>>> SimulateMatrix(
@@ -107,25 +89,28 @@ Result<std::vector<std::vector<report::Metrics>>> SimulateMatrix(
   const auto each = static_cast<std::size_t>(runs);
   std::vector<std::vector<report::Metrics>> table(policies.size(),
                                                   std::vector<report::Metrics>(each));
-  const std::vector<Chain> chains = ChainsOf(policies, each);
-  std::vector<Result<Unit>> ends(chains.size(), Unit{});
+  std::vector<Result<Unit>> ends(policies.size() * each, Unit{});
   std::mutex mutex;
   std::size_t finished = 0;
   std::atomic<bool> failed{false};
-  ForEachIndex(chains.size(), threads, [&](std::size_t i) {
-    const Chain& chain = chains[i];
-    RunOptions options = policies[chain.policy];
+  ForEachIndex(ends.size(), threads, [&](std::size_t i) {
+    const std::size_t policy = i / each;
+    const std::size_t first = i % each;
+    // The runs of a policy that keeps its history depend on each other, so they are one call.
+    const bool chained = policies[policy].estimates.carries;
+    if (chained && first > 0) return;
+    RunOptions options = policies[policy];
     options.record = false;
-    options.seed += chain.first;
-    for (std::size_t run = chain.first; run < chain.first + chain.runs && !failed; ++run) {
+    options.seed += first;
+    for (std::size_t run = first; run < (chained ? each : first + 1) && !failed; ++run) {
       Result<OneRun> one = RunOne(cluster, arrivals, options);
       if (!one) {
         ends[i] = std::unexpected(one.error());
         failed = true;
         return;
       }
-      table[chain.policy][run] = std::move(one->metrics);
-      table[chain.policy][run].bounds = bounds[chain.policy];
+      table[policy][run] = std::move(one->metrics);
+      table[policy][run].bounds = bounds[policy];
       ++options.seed;
       options.estimates.taught =
           std::make_shared<const std::vector<task::Observation>>(std::move(one->result.taught));
