@@ -9,15 +9,6 @@
 #include "lab/sim/agenda.h"
 
 namespace carma::sim {
-namespace {
-
-core::SharingMethod SharingOf(core::SharingMethod collocation) {
-  // Two tasks on one instance take turns, as with streams.
-  return collocation == core::SharingMethod::kMps ? core::SharingMethod::kMps
-                                                  : core::SharingMethod::kStreams;
-}
-
-}  // namespace
 
 Machines::Machines(const RunOptions& options, const Layout& layout, base::Time from,
                    Recorder* recorder, PaceChanged pace_changed)
@@ -25,7 +16,9 @@ Machines::Machines(const RunOptions& options, const Layout& layout, base::Time f
       layout_(layout),
       recorder_(recorder),
       pace_changed_(std::move(pace_changed)),
-      sharing_(SharingOf(options.collocation)) {
+      // Two tasks on one instance take turns, as with streams.
+      sharing_(options.collocation == core::SharingMethod::kMps ? core::SharingMethod::kMps
+                                                                : core::SharingMethod::kStreams) {
   for (std::uint32_t gpu = 0; gpu < layout.gpu_count(); ++gpu)
     gpus_.emplace_back(layout.UsableMib(gpu), kDaemonsStart);
   processes_.resize(gpus_.size(), 0);
@@ -46,17 +39,18 @@ std::int64_t Machines::FirstMib(const Resident& resident, std::size_t part) cons
   return HeldMib(options_.memory, resident.workload->memory_mib[part], base::Duration{0});
 }
 
-bool Machines::Fits(std::uint32_t gpu, std::int64_t more_mib, int tasks) const {
-  return more_mib <= 0 || gpus_[gpu].used_mib() + more_mib <=
-                              AllocatableMib(options_.memory, gpus_[gpu].usable_mib(), tasks);
+bool Machines::Fits(const Resident& resident, std::size_t part, std::int64_t mib,
+                    std::int64_t held_mib, std::int64_t tasks) const {
+  if (resident.limit_mib > 0 && mib > resident.limit_mib) return false;
+  const SimGpu& gpu = gpus_[resident.gpus[part]];
+  return mib <= held_mib || gpu.used_mib() + mib - held_mib <=
+                                AllocatableMib(options_.memory, gpu.usable_mib(), tasks);
 }
 
 bool Machines::HasRoom(const Resident& resident) const {
   for (std::size_t part = 0; part < resident.gpus.size(); ++part) {
-    const std::int64_t mib = FirstMib(resident, part);
-    const auto others = static_cast<int>(gpus_[resident.gpus[part]].occupants().size());
-    if (!Fits(resident.gpus[part], mib, others + 1)) return false;
-    if (resident.limit_mib > 0 && mib > resident.limit_mib) return false;
+    const std::int64_t others = std::ssize(gpus_[resident.gpus[part]].occupants());
+    if (!Fits(resident, part, FirstMib(resident, part), 0, others + 1)) return false;
   }
   return true;
 }
@@ -94,12 +88,8 @@ bool Machines::Resize(base::Time now, std::uint32_t job, base::Duration since) {
   };
   for (std::size_t part = 0; part < resident.gpus.size(); ++part) {
     const std::vector<Occupant>& occupants = gpus_[resident.gpus[part]].occupants();
-    const auto mine =
-        std::ranges::find_if(occupants, [job](const Occupant& each) { return each.job == job; });
-    const bool may = resident.limit_mib == 0 || wanted_mib(part) <= resident.limit_mib;
-    if (may &&
-        Fits(resident.gpus[part], wanted_mib(part) - mine->mib, static_cast<int>(occupants.size())))
-      continue;
+    const auto mine = std::ranges::find(occupants, job, &Occupant::job);
+    if (Fits(resident, part, wanted_mib(part), mine->mib, std::ssize(occupants))) continue;
     Leave(now, job);
     return false;
   }

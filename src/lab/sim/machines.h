@@ -82,7 +82,10 @@ class Machines {
   };
 
   std::int64_t FirstMib(const Resident& resident, std::size_t part) const;
-  bool Fits(std::uint32_t gpu, std::int64_t more_mib, int tasks) const;
+  // Whether a part of a task that now holds `held_mib` can hold `mib` on a GPU with this many
+  // tasks.
+  bool Fits(const Resident& resident, std::size_t part, std::int64_t mib, std::int64_t held_mib,
+            std::int64_t tasks) const;
   double CoresOn(const Resident& resident, std::uint32_t server) const;
   void RecomputeAll(base::Time now, const Resident& resident);
   void RecomputeHost(base::Time now, std::uint32_t server);

@@ -68,8 +68,8 @@ std::optional<base::Duration> NextStep(const MemoryModel& model, base::Duration 
   return next ? std::optional(model.ramp + *next) : std::nullopt;
 }
 
-std::int64_t AllocatableMib(const MemoryModel& model, std::int64_t usable_mib, int tasks) {
-  const std::int64_t lost_mib = model.fragmentation_mib * std::max(0, tasks - 1);
+std::int64_t AllocatableMib(const MemoryModel& model, std::int64_t usable_mib, std::int64_t tasks) {
+  const std::int64_t lost_mib = model.fragmentation_mib * std::max<std::int64_t>(0, tasks - 1);
   return std::max<std::int64_t>(0, usable_mib - lost_mib);
 }
 

@@ -100,6 +100,6 @@ std::int64_t HeldMib(const MemoryModel& model, std::int64_t plateau_mib, base::D
 // The next change of the task's memory, counted from its first allocation; empty if there is none.
 std::optional<base::Duration> NextStep(const MemoryModel& model, base::Duration since);
 // GPU memory that this many tasks together can use.
-std::int64_t AllocatableMib(const MemoryModel& model, std::int64_t usable_mib, int tasks);
+std::int64_t AllocatableMib(const MemoryModel& model, std::int64_t usable_mib, std::int64_t tasks);
 
 }  // namespace carma::sim

@@ -8,8 +8,7 @@ namespace carma::sim {
 namespace {
 
 auto FindJob(std::vector<Occupant>& occupants, std::uint32_t job) {
-  const auto at =
-      std::ranges::find_if(occupants, [job](const Occupant& each) { return each.job == job; });
+  const auto at = std::ranges::find(occupants, job, &Occupant::job);
   CARMA_CHECK(at != occupants.end(), "a task leaves a GPU that it is not on");
   return at;
 }
