@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <string>
 
 #include "estimate/signature.h"
@@ -42,10 +43,8 @@ Predictions::Predictions(const RunOptions& options, const Layout& layout)
     : options_(options), layout_(layout) {
   if (options.estimates.method.empty()) return;
   std::vector<core::GpuInfo> gpus;
-  for (std::uint32_t i = 0; i < layout.servers().size(); ++i) {
-    const std::vector<core::GpuInfo> of_server = layout.InfosOf(i);
-    gpus.insert(gpus.end(), of_server.begin(), of_server.end());
-  }
+  for (std::uint32_t i = 0; i < layout.servers().size(); ++i)
+    std::ranges::move(layout.InfosOf(i), std::back_inserter(gpus));
   estimate::AppraisalRules rules{.method = options.estimates.method,
                                  .coverage = options.estimates.coverage};
   if (options.estimates.learns) rules.history = history_;

@@ -34,9 +34,6 @@ class Predictions {
   // The options and the layout must outlive this object.
   Predictions(const RunOptions& options, const Layout& layout);
 
-  // The task's memory estimate; empty if there is none.
-  std::optional<core::Estimate> EstimateOf(const Job& job);
-  core::Profile ProfileOf(const Job& job);
   // The event with the estimate and profile, for the core of the task's server.
   core::EstimateReady AnswerFor(const Job& job);
   // Learns from an attempt that has left its GPUs.
@@ -56,6 +53,9 @@ class Predictions {
   Known& Find(const trace::Workload& workload, std::uint32_t uid);
   // The current estimate for the workload's tasks. Requires a method.
   const estimate::Appraisal& Appraised(const trace::Workload& workload, std::uint32_t uid);
+  // The task's memory estimate; empty if there is none.
+  std::optional<core::Estimate> EstimateOf(const Job& job);
+  core::Profile ProfileOf(const Job& job);
   // The estimate before the error model changes it.
   std::optional<core::Estimate> Unchanged(const Job& job);
 

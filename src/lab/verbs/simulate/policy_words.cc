@@ -79,12 +79,10 @@ void ChooseEstimator(Draft& draft) {
 template <class Enum>
 bool SetOneOf(Enum& target, const std::string& value,
               std::initializer_list<std::pair<std::string_view, Enum>> words) {
-  for (const auto& [word, meaning] : words) {
-    if (word != value) continue;
-    target = meaning;
-    return true;
-  }
-  return false;
+  const auto* found = std::ranges::find(words, value, &std::pair<std::string_view, Enum>::first);
+  if (found == words.end()) return false;
+  target = found->second;
+  return true;
 }
 
 bool SetProfiles(Draft& draft, const std::string& value) {

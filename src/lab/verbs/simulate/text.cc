@@ -88,16 +88,14 @@ std::string ToBoundText(const SimOutcome& outcome) {
 
 using QuantityText = std::function<std::string(const SimOutcome&)>;
 
-QuantityText InMinutes(double (*quantity)(const Metrics&)) {
-  return [quantity](const SimOutcome& outcome) {
-    return fmt::format("{:.0f}", MeanOf(outcome, quantity) / 60);
+QuantityText Mean(const char* format, double (*quantity)(const Metrics&), double unit = 1) {
+  return [=](const SimOutcome& outcome) {
+    return fmt::format(fmt::runtime(format), MeanOf(outcome, quantity) / unit);
   };
 }
 
-QuantityText Mean(const char* format, double (*quantity)(const Metrics&)) {
-  return [format, quantity](const SimOutcome& outcome) {
-    return fmt::format(fmt::runtime(format), MeanOf(outcome, quantity));
-  };
+QuantityText InMinutes(double (*quantity)(const Metrics&)) {
+  return Mean("{:.0f}", quantity, 60);
 }
 
 std::vector<Quantity> QuantitiesOf(std::span<const SimOutcome> outcomes) {
