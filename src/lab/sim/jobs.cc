@@ -77,7 +77,8 @@ JobIndex Jobs::Add(std::size_t number, base::Time now) {
   }
   const JobIndex index = free_.back();
   free_.pop_back();
-  Job& job = jobs_[index] = Job{};
+  Job& job = jobs_[index];
+  job = Job{};
   job.id = core::TaskId{number + 1};
   job.arrival = &arrivals_[number];
   job.uid = job.arrival->user.empty() ? 0 : uids_.at(job.arrival->user);

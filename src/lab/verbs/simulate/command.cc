@@ -133,6 +133,9 @@ Result<std::vector<SimPolicy>> MakePolicies(const Experiment& experiment) {
     words.insert(words.end(), own.begin(), own.end());
     SimPolicy policy = CARMA_TRY(MakePolicy(settings, words));
     CARMA_TRY(ApplyModel(experiment.load.model, policy));
+    policy.options.noise = experiment.load.noise;
+    policy.options.seed = experiment.load.seed;
+    policy.options.slowdown_limit = experiment.load.slowdown_limit;
     for (const std::string& text : experiment.load.reserve) {
       Result<core::Reservation> booking = sim::ParseReservation(text);
       if (!booking) return base::Wrap(booking.error(), "reserve");
@@ -192,21 +195,11 @@ Result<Prepared> Prepare(Context& context, Syntax verb, const SimulateFlags& fla
   return prepared;
 }
 
-sim::RunOptions OptionsOf(const SimPolicy& policy, const SimLoad& load) {
-  sim::RunOptions options = policy.options;
-  options.noise = load.noise;
-  options.seed = load.seed;
-  options.slowdown_limit = load.slowdown_limit;
-  return options;
-}
-
 // Simulates every run of every policy and shows progress on one line.
 Result<std::vector<SimOutcome>> RunAll(Context& context, const Prepared& prepared, int threads) {
   const SimLoad& load = prepared.load;
   std::vector<sim::RunOptions> options;
-  for (const SimPolicy& policy : prepared.policies) {
-    options.push_back(OptionsOf(policy, load));
-  }
+  for (const SimPolicy& policy : prepared.policies) options.push_back(policy.options);
   const std::size_t total = options.size() * static_cast<std::size_t>(load.runs);
   ProgressLine line(context, std::nullopt);
   const auto start = std::chrono::steady_clock::now();
@@ -243,8 +236,8 @@ Result<std::vector<report::Report>> ReportsOf(const Prepared& prepared,
     for (report::Metrics& metrics : outcome.runs) {
       report::Report& report = reports.emplace_back();
       if (records && &metrics == outcome.runs.data()) {
-        auto recorded = CARMA_TRY(sim::SimulateRecorded(prepared.cluster, prepared.arrivals,
-                                                        OptionsOf(outcome.policy, prepared.load)));
+        auto recorded = CARMA_TRY(
+            sim::SimulateRecorded(prepared.cluster, prepared.arrivals, outcome.policy.options));
         report.run = std::move(recorded.run);
         report.run->label = metrics.label;
         report.run->provenance = metrics.provenance;
