@@ -28,25 +28,14 @@ Result<GpuType> ParseRow(const base::CsvRow& row) {
   if (gpu.type.empty() || gpu.type.size() > kMaxTypeBytes ||
       gpu.nvml_name.size() > kMaxNvmlNameBytes)
     return row.Wrong("type or nvml_name is empty or too long");
-  struct Column {
-    const char* name;
-    double low, high;
-    double* target;
-  };
-  double total = 0, reserved = 0, sms = 0;
-  const Column columns[] = {{"total_mib", 1, 1e9, &total},
-                            {"reserved_mib", 0, 1e9, &reserved},
-                            {"sms", 1, 1e5, &sms},
-                            {"idle_w", 0, 1e5, &gpu.power.idle_w},
-                            {"dynamic_w", 0, 1e5, &gpu.power.dynamic_w},
-                            {"k", 0, 100, &gpu.power.k},
-                            {"max_w", 0, 1e5, &gpu.power.max_w},
-                            {"relative_speed", 0.001, 1000, &gpu.relative_speed}};
-  for (const Column& column : columns)
-    *column.target = CARMA_TRY(row.Required(column.name, column.low, column.high));
-  gpu.total_mib = static_cast<std::int64_t>(total);
-  gpu.reserved_mib = static_cast<std::int64_t>(reserved);
-  gpu.sms = static_cast<int>(sms);
+  gpu.total_mib = static_cast<std::int64_t>(CARMA_TRY(row.Required("total_mib", 1, 1e9)));
+  gpu.reserved_mib = static_cast<std::int64_t>(CARMA_TRY(row.Required("reserved_mib", 0, 1e9)));
+  gpu.sms = static_cast<int>(CARMA_TRY(row.Required("sms", 1, 1e5)));
+  gpu.power.idle_w = CARMA_TRY(row.Required("idle_w", 0, 1e5));
+  gpu.power.dynamic_w = CARMA_TRY(row.Required("dynamic_w", 0, 1e5));
+  gpu.power.k = CARMA_TRY(row.Required("k", 0, 100));
+  gpu.power.max_w = CARMA_TRY(row.Required("max_w", 0, 1e5));
+  gpu.relative_speed = CARMA_TRY(row.Required("relative_speed", 0.001, 1000));
   return gpu;
 }
 

@@ -47,23 +47,17 @@ void IdleFirst::Changed(std::uint32_t index) {
   old = key;
 }
 
-std::optional<std::uint32_t> IdleFirst::ServerFor(const Job& job) const {
-  const std::shared_ptr<Alike> alike = candidates_.AlikeOf(job);
-  for (const Key& key : open_) {
-    if (candidates_.CouldTake(*alike, std::get<2>(key))) return std::get<2>(key);
-  }
-  // If a busy server could take the task once that server is idle, the task waits.
-  if (candidates_.AnyCould(*alike)) return std::nullopt;
-  return std::get<2>(*open_.begin());  // no server can take it; this one will reject it
-}
-
 std::optional<IdleFirst::Placed> IdleFirst::Next() {
   if (queue_.empty() || open_.empty()) return std::nullopt;
   const JobIndex head = queue_.front();
-  const std::optional<std::uint32_t> server = ServerFor(jobs_[head]);
-  if (!server) return std::nullopt;
+  const std::shared_ptr<Alike> alike = candidates_.AlikeOf(jobs_[head]);
+  const auto best = std::ranges::find_if(
+      open_, [&](const Key& key) { return candidates_.CouldTake(*alike, std::get<2>(key)); });
+  // If a busy server could take the task once that server is idle, the task waits.
+  if (best == open_.end() && candidates_.AnyCould(*alike)) return std::nullopt;
   queue_.pop_front();
-  return Placed{head, *server};
+  // If no server can take the task, the first open one will reject it.
+  return Placed{head, std::get<2>(best == open_.end() ? *open_.begin() : *best)};
 }
 
 // ---- Placing::kSlurm, including its backfill ----

@@ -48,7 +48,6 @@ class IdleFirst {
  private:
   // Best first: most idle GPUs, fewest tasks, lowest number.
   using Key = std::tuple<int, int, std::uint32_t>;
-  std::optional<std::uint32_t> ServerFor(const Job& job) const;
 
   const Servers& servers_;
   const Machines& machines_;

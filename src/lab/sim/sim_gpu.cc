@@ -53,9 +53,7 @@ void SimGpu::SetActivity(base::Time now, double sm_active, base::Duration keep) 
 
 const SimGpu::Step& SimGpu::StepAt(base::Time at) const {
   if (steps_.back().at <= at) return steps_.back();  // most queries are about the current time
-  const auto after =
-      std::upper_bound(steps_.begin(), steps_.end(), at,
-                       [](base::Time when, const Step& step) { return when < step.at; });
+  const auto after = std::ranges::upper_bound(steps_, at, {}, &Step::at);
   return after == steps_.begin() ? steps_.front() : *(after - 1);
 }
 

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <limits>
 #include <utility>
 
 #include "base/try.h"
@@ -60,8 +59,6 @@ constexpr PublishedPolicy kPolicies[] = {
     {"OLUG 80 %, streams", "lug", 0.80, 0, 2'000, "oracle", core::SharingMethod::kStreams},
 };
 
-constexpr double kAny = std::numeric_limits<double>::quiet_NaN();
-
 struct PublishedFigure {
   PublishedTrace trace;
   std::string_view policy;
@@ -69,8 +66,8 @@ struct PublishedFigure {
   double value;
   std::string_view source;
   Standing standing;
-  double from = kAny;
-  double to = kAny;
+  std::optional<double> from = {};  // as Comparison::from
+  std::optional<double> to = {};
 };
 
 // The makespans of the 60 tasks are the lengths of two runs, read from their published curves. The
@@ -179,17 +176,16 @@ const FigureFacts& FactsOf(Figure figure) {
 }
 
 Comparison OneValue(const PublishedFigure& figure, double simulated) {
-  Comparison comparison{.policy = std::string(figure.policy),
-                        .figure = figure.figure,
-                        .source = std::string(figure.source),
-                        .standing = figure.standing,
-                        .published = figure.value,
-                        .simulated = simulated,
-                        .low = simulated,
-                        .high = simulated};
-  if (!std::isnan(figure.from)) comparison.from = figure.from;
-  if (!std::isnan(figure.to)) comparison.to = figure.to;
-  return comparison;
+  return {.policy = std::string(figure.policy),
+          .figure = figure.figure,
+          .source = std::string(figure.source),
+          .standing = figure.standing,
+          .published = figure.value,
+          .simulated = simulated,
+          .low = simulated,
+          .high = simulated,
+          .from = figure.from,
+          .to = figure.to};
 }
 
 Comparison Compare(const PublishedFigure& figure, std::span<const report::Metrics> runs,
@@ -322,7 +318,7 @@ std::vector<Comparison> ValidateModels() {
   add({{}, "7 small tasks, MPS", kSlowdown, 2.25, kChapter4, kPrediction, 2, 2.5}, mps(7));
   add({{}, "7 small tasks, MIG", kSlowdown, 2.25, kChapter4, kPrediction, 2, 2.5},
       1 / MigSpeed(FindMigProfile(7)->compute, small.sm_active));
-  add({{}, "2 small tasks, MPS", kSlowdown, 1.0, kChapter4, kPrediction, kAny, 1.25}, mps(2));
+  add({{}, "2 small tasks, MPS", kSlowdown, 1.0, kChapter4, kPrediction, {}, 1.25}, mps(2));
   // A recommender (SM activity 0.05) next to ResNet152 (0.82). The recommender's sensitivity and
   // pressure are not published; the values here were chosen for the comparison.
   const Load recommender{.sm_active = 0.05, .sensitivity = 0.05, .pressure = 0.05};
