@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <cstdint>
 
+#include <algorithm>
 #include <cmath>
 #include <memory>
 #include <thread>
