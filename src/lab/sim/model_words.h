@@ -22,7 +22,7 @@ bool SetIf(Target& target, Maybe value) {
 // These parse a value into `target` and return false if it is invalid or outside low..high.
 bool Set(double& target, std::string_view value, double low, double high);
 bool Set(int& target, std::string_view value, int low, int high);
-bool Set(std::int64_t& target_mib, std::string_view value);
+bool Set(std::int64_t& target_mib, std::string_view value);  // a size, such as "4G"
 bool Set(base::Duration& target, std::string_view value);
 bool Set(bool& target, std::string_view value);  // "true" or "false"
 template <base::HasWords Enum>

@@ -31,7 +31,7 @@ struct Draft {
 struct Word {
   PolicyWordInfo info;
   // Returns false if the value does not match `type`.
-  bool (*set)(Draft&, const std::string& value);
+  bool (*set)(Draft&, const std::string& value) = nullptr;
   const char* key = nullptr;  // configuration key that replaces `set`
 };
 
@@ -133,10 +133,9 @@ constexpr Word kWords[] = {
       "which finished tasks the estimator learns from: none, those of the same run, or also "
       "those of all earlier runs; default: run, unless estimate.history is false"},
      SetHistory},
-    {{"coverage", "0, or a share from 0.5 to 0.999",
-      "share of runs that a promise should cover, like estimate.coverage"},
-     nullptr,
-     "estimate.coverage"},
+    {.info = {"coverage", "0, or a share from 0.5 to 0.999",
+              "share of runs that a promise should cover, like estimate.coverage"},
+     .key = "estimate.coverage"},
     {{"estimator_sigma", "number from 0 to 5",
       "random error of estimates: a factor exp(N(bias, sigma))"},
      Sets<AT(estimates.sigma), 0, 5>},
@@ -162,28 +161,24 @@ constexpr Word kWords[] = {
       "random error of the run times that durations=true provides"},
      Sets<AT(estimates.duration_sigma), 0, 5>},
     {{"collocation", "exclusive, streams, mps or mig", "how tasks share a GPU"}, SetCollocation},
-    {{"streams_sm_cap", "fraction above 0 and at most 1, or false",
-      "SM cap with collocation=streams; replaces sm_cap"},
-     nullptr,
-     "collocation.streams_sm_cap"},
-    {{"streams_tasks", "whole number from 1 to 48",
-      "tasks per GPU with collocation=streams; replaces max_tasks_per_gpu"},
-     nullptr,
-     "collocation.streams_tasks"},
+    {.info = {"streams_sm_cap", "fraction above 0 and at most 1, or false",
+              "SM cap with collocation=streams; replaces sm_cap"},
+     .key = "collocation.streams_sm_cap"},
+    {.info = {"streams_tasks", "whole number from 1 to 48",
+              "tasks per GPU with collocation=streams; replaces max_tasks_per_gpu"},
+     .key = "collocation.streams_tasks"},
     {{"mig_instances", "1, 2, 3 or 7", "number of instances per GPU with collocation=mig"},
      Sets<AT(mig_instances), 1, 7>},
-    {{"share_mig", "true or false", "allow several tasks per instance with collocation=mig"},
-     nullptr,
-     "collocation.share_mig"},
-    {{"mps_memory_limit", "true or false",
-      "with collocation=mps: limit each task to its promise plus a margin; default: true"},
-     nullptr,
-     "collocation.mps_memory_limit"},
-    {{"mps_servers", "gpu, user or shared",
-      "one MPS server per GPU (tasks on several GPUs then take turns), per user or for all "
-      "users"},
-     nullptr,
-     "collocation.mps_servers"},
+    {.info = {"share_mig", "true or false",
+              "allow several tasks per instance with collocation=mig"},
+     .key = "collocation.share_mig"},
+    {.info = {"mps_memory_limit", "true or false",
+              "with collocation=mps: limit each task to its promise plus a margin; default: true"},
+     .key = "collocation.mps_memory_limit"},
+    {.info = {"mps_servers", "gpu, user or shared",
+              "one MPS server per GPU (tasks on several GPUs then take turns), per user or for all "
+              "users"},
+     .key = "collocation.mps_servers"},
     {{"cluster", "queue, slurm or asked",
       "which server gets a task: the one with the most idle GPUs, the one that Slurm chooses, or "
       "the one that reports the best fit"},
@@ -214,9 +209,8 @@ constexpr Word kWords[] = {
      Sets<AT(above.requeue_delay)>},
     {{"report_every", "time span", "with cluster=asked: maximum age of the servers' reports"},
      Sets<AT(above.report_every)>},
-    {{"published", "thesis, v2 or false", "use the published system's rules and pauses"},
-     nullptr,
-     "policy.published"},
+    {.info = {"published", "thesis, v2 or false", "use the published system's rules and pauses"},
+     .key = "policy.published"},
     {{"max_recoveries", "number from 0 to 1000",
       "maximum number of retries after running out of memory"},
      Sets<AT(max_recoveries), 0, 1000>},
