@@ -13,16 +13,17 @@
 namespace carma::sim {
 namespace {
 
-// Calls work(0) … work(count - 1), each once, on at most `threads` threads including the caller's.
-// Returns when all calls have returned.
+// Calls work(0) … work(count - 1), each once, on at most `threads` threads (0: one per core)
+// including the caller's. Returns when all calls have returned.
 void ForEachIndex(std::size_t count, int threads, const std::function<void(std::size_t)>& work) {
   std::atomic<std::size_t> next{0};
   const auto take = [&] {
     for (std::size_t i = next++; i < count; i = next++) work(i);
   };
-  const std::size_t useful = std::min<std::size_t>(count, static_cast<std::size_t>(threads));
+  const unsigned most =
+      threads > 0 ? static_cast<unsigned>(threads) : std::thread::hardware_concurrency();
   std::vector<std::jthread> others;
-  for (std::size_t i = 1; i < useful; ++i) others.emplace_back(take);
+  for (std::size_t i = 1; i < std::min<std::size_t>(count, most); ++i) others.emplace_back(take);
   take();
 }
 

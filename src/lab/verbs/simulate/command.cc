@@ -6,7 +6,6 @@
 #include <chrono>
 #include <iterator>
 #include <memory>
-#include <thread>
 
 #include "base/file.h"
 #include "base/text.h"
@@ -295,9 +294,7 @@ void PrintTable(Context& context, const Prepared& prepared,
 void RunSimulate(Context& context, Syntax verb, const SimulateFlags& flags) {
   const Result<Prepared> prepared = Prepare(context, verb, flags);
   if (!prepared) return context.Fail(prepared.error());
-  const auto cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-  Result<std::vector<SimOutcome>> outcomes =
-      RunAll(context, *prepared, flags.threads > 0 ? flags.threads : cores);
+  Result<std::vector<SimOutcome>> outcomes = RunAll(context, *prepared, flags.threads);
   if (!outcomes) return context.Fail(outcomes.error());
   if (!context.json && !flags.csv) PrintTable(context, *prepared, *outcomes);
   const bool records = !flags.html.empty() || flags.record;

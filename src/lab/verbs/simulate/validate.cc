@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
-#include <thread>
 
 #include "base/json.h"
 #include "base/text.h"
@@ -77,10 +76,7 @@ Result<Part> ValidateTrace(Context& context, const ValidateFlags& flags,
   ProgressLine line(context, std::nullopt);
   const auto start = std::chrono::steady_clock::now();
   sim::ValidationOptions options{
-      .runs = flags.runs,
-      .threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency())),
-      .noise = flags.noise,
-      .seed = flags.seed};
+      .runs = flags.runs, .threads = 0, .noise = flags.noise, .seed = flags.seed};
   options.progress = [&](int done, int all) {
     const auto elapsed = std::chrono::duration_cast<std::chrono::milliseconds>(
         std::chrono::steady_clock::now() - start);
