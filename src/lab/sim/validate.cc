@@ -286,11 +286,10 @@ Result<std::vector<Comparison>> Validate(PublishedTrace trace, const Cluster& cl
     rows.back().seed = options.seed;
   }
   const int all = options.runs * static_cast<int>(rows.size());
-  const auto runs = CARMA_TRY(SimulateMatrix(cluster, arrivals, rows, options.runs, options.threads,
-                                             [&](std::size_t finished) {
-                                               if (options.progress)
-                                                 options.progress(static_cast<int>(finished), all);
-                                             }));
+  const auto done = [&](std::size_t finished) {
+    if (options.progress) options.progress(static_cast<int>(finished), all);
+  };
+  const auto runs = CARMA_TRY(SimulateMatrix(cluster, arrivals, rows, options.runs, 0, done));
   std::vector<Comparison> comparisons;
   for (std::size_t i = 0; i < policies.size(); ++i) {
     for (const PublishedFigure& figure : kFigures) {

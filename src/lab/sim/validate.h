@@ -78,7 +78,6 @@ struct Comparison {
 
 struct ValidationOptions {
   int runs = 40;
-  int threads = 1;  // 0: one per core
   double noise = 0.03;
   std::uint64_t seed = 1;
   // Called as in SimulateMatrix.

@@ -75,8 +75,7 @@ Result<Part> ValidateTrace(Context& context, const ValidateFlags& flags,
   }
   ProgressLine line(context, std::nullopt);
   const auto start = std::chrono::steady_clock::now();
-  sim::ValidationOptions options{
-      .runs = flags.runs, .threads = 0, .noise = flags.noise, .seed = flags.seed};
+  sim::ValidationOptions options{.runs = flags.runs, .noise = flags.noise, .seed = flags.seed};
   options.progress = [&](int done, int all) {
     const auto elapsed = std::chrono::duration_cast<std::chrono::milliseconds>(
         std::chrono::steady_clock::now() - start);
