@@ -108,13 +108,14 @@ int Damage(Arguments& arguments, Server* server) {
   const int gpu = arguments.gpu.value_or(0);
   if (gpu < 0 || gpu >= server->gpu_count())
     return Complain({ErrorCode::kInvalid, "damage: expected a GPU number"});
-  auto condition = server->ConditionOf(gpu);
-  if (!condition) return Complain(condition.error());
-  condition->ecc_corrected = arguments.ecc_corrected.value_or(condition->ecc_corrected);
-  condition->ecc_uncorrected = arguments.ecc_uncorrected.value_or(condition->ecc_uncorrected);
-  condition->rows_remapped = arguments.rows_remapped.value_or(condition->rows_remapped);
-  if (arguments.remap_pending) condition->remap_pending = 1;
-  if (arguments.remap_failed) condition->remap_failed = 1;
+  const auto look = server->Look(gpu);
+  if (!look) return Complain(look.error());
+  carma::simgpu::Condition condition = look->condition;
+  condition.ecc_corrected = arguments.ecc_corrected.value_or(condition.ecc_corrected);
+  condition.ecc_uncorrected = arguments.ecc_uncorrected.value_or(condition.ecc_uncorrected);
+  condition.rows_remapped = arguments.rows_remapped.value_or(condition.rows_remapped);
+  if (arguments.remap_pending) condition.remap_pending = 1;
+  if (arguments.remap_failed) condition.remap_failed = 1;
   if (!arguments.recovery.empty()) {
     const auto* named = std::ranges::find(kRecoveries, arguments.recovery);
     if (named == kRecoveries.end()) {
@@ -122,9 +123,9 @@ int Damage(Arguments& arguments, Server* server) {
                        "damage: expected --recovery none, reset, reboot, drain-p2p or "
                        "drain-and-reset"});
     }
-    condition->recovery_action = static_cast<std::int32_t>(named - kRecoveries.begin());
+    condition.recovery_action = static_cast<std::int32_t>(named - kRecoveries.begin());
   }
-  const auto set = server->SetCondition(gpu, *condition);
+  const auto set = server->SetCondition(gpu, condition);
   return set ? 0 : Complain(set.error());
 }
 

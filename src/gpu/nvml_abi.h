@@ -261,7 +261,6 @@ using GetMigModeFn = Return(Device, std::uint32_t* current, std::uint32_t* pendi
 // returns kNotFound.
 using GetMigCountFn = Return(Device, std::uint32_t*);
 using GetMigHandleFn = Return(Device, std::uint32_t index, Device*);
-using GetParentFn = Return(Device mig, Device*);
 using GetInstanceIdFn = Return(Device mig, std::uint32_t*);
 using GetAttributesFn = Return(Device, DeviceAttributes*);
 using GetGpuInstanceFn = Return(Device, std::uint32_t id, GpuInstance*);

@@ -412,12 +412,6 @@ TEST(DividedDriver, ShowsInstancesAsNvmlDoes) {
   EXPECT_EQ(info.device, divided);
   EXPECT_EQ(info.id, 2u);
   EXPECT_EQ(info.profile_id, 19u);
-  nvml::Device parent = nullptr;
-  auto* get_parent = reinterpret_cast<nvml::GetParentFn*>(
-      ::dlsym(library->handle.get(), "nvmlDeviceGetDeviceHandleFromMigDeviceHandle"));
-  ASSERT_NE(get_parent, nullptr);
-  EXPECT_EQ(get_parent(small, &parent), nvml::kSuccess);
-  EXPECT_EQ(parent, divided);
 
   std::optional<Shortage> shortage;
   EXPECT_FALSE((*shared)->Join({.pid = ::getpid(), .shares = {{1, 1, 0}}}, shortage))

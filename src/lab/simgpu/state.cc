@@ -278,18 +278,11 @@ Result<GpuLook> Server::Look(int gpu) {
   const Lock lock = CARMA_TRY(Lock::Take(*this));
   const StateFile& state = *mapping_->state;
   const Gpu& now = state.world.gpus[gpu];
-  GpuLook look{state.world.motion().now_s,
-               now.total_mib,
-               now.reserved_mib,
-               now.used_mib,
-               now.sm_active,
-               now.power_w,
-               state.world.motion().totals[gpu]};
+  GpuLook look{ReadingsOf(state.world, gpu), now.total_mib, now.reserved_mib, now.condition};
   if (state.fault_count.load(std::memory_order_relaxed) == 0) return look;
   for (const FaultEntry& fault : state.faults) {
-    if (fault.kind != static_cast<std::uint32_t>(FaultKind::kStale) || fault.gpu != gpu) continue;
-    look = {fault.now_s,     now.total_mib, now.reserved_mib, fault.used_mib,
-            fault.sm_active, fault.power_w, fault.totals};
+    if (fault.kind == static_cast<std::uint32_t>(FaultKind::kStale) && fault.gpu == gpu)
+      static_cast<Readings&>(look) = fault.frozen;
   }
   return look;
 }

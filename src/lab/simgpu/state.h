@@ -52,14 +52,10 @@ class Server;
 std::string ShapeOf(const Server& server);
 
 // The state of one GPU or instance.
-struct GpuLook {
-  double now_s = 0;
+struct GpuLook : Readings {
   std::int64_t total_mib = 0;
   std::int64_t reserved_mib = 0;
-  std::int64_t used_mib = 0;
-  double sm_active = 0;  // at this moment
-  double power_w = 0;
-  Totals totals{};
+  Condition condition;
 };
 
 struct GpuIdentity {
@@ -120,6 +116,7 @@ class Server {
   // GPUs, followed by the instances of MIG GPUs. A parameter `gpu` may be an instance's position in
   // this list unless the comment says "whole".
   const std::vector<GpuIdentity>& places() const { return places_; }
+  const GpuIdentity& place(int number) const { return places_[static_cast<std::size_t>(number)]; }
   int place_count() const { return static_cast<int>(places_.size()); }
   // The GPU of an instance; for a whole GPU, the GPU itself.
   int WholeGpu(int place) const { return parents_[static_cast<std::size_t>(place)]; }
@@ -160,7 +157,6 @@ class Server {
   };
   Result<Xids> XidsFrom(std::uint64_t from);
   // From here on, `gpu` must be a whole GPU's number.
-  Result<Condition> ConditionOf(int gpu);
 
   // Memory limits of control groups. Returns kInvalid if this server does not support them or the
   // place is a MIG GPU or an instance, or kUnavailable if there are too many limits.

@@ -26,11 +26,6 @@ Result<Server::Xids> Server::XidsFrom(std::uint64_t from) {
   return xids;
 }
 
-Result<Condition> Server::ConditionOf(int gpu) {
-  const Lock lock = CARMA_TRY(Lock::Take(*this));
-  return mapping_->state->world.gpus[gpu].condition;
-}
-
 Result<Unit> Server::SetCondition(int gpu, const Condition& condition) {
   CARMA_TRY(CheckGpu(gpu));
   const Lock lock = CARMA_TRY(Lock::Take(*this));
@@ -73,14 +68,7 @@ Result<Unit> Server::SetFault(const Fault& fault) {
     entry->gpu = gpu;
     entry->code = fault.code;
     std::memcpy(entry->function, fault.function.data(), fault.function.size());
-    if (gpu >= 0) {
-      const Gpu& now = state.world.gpus[gpu];
-      entry->now_s = state.world.motion().now_s;
-      entry->used_mib = now.used_mib;
-      entry->sm_active = now.sm_active;
-      entry->power_w = now.power_w;
-      entry->totals = state.world.motion().totals[gpu];
-    }
+    if (gpu >= 0) entry->frozen = ReadingsOf(state.world, gpu);
     entry->kind = static_cast<std::uint32_t>(fault.kind);
     state.fault_count.fetch_add(1);
   }

@@ -26,12 +26,7 @@ struct FaultEntry {
   std::int32_t gpu;    // place number; kStale is also stored for the instances of the GPU
   std::int32_t code;
   char function[64];
-  // Readings frozen by kStale.
-  double now_s;
-  std::int64_t used_mib;
-  double sm_active;
-  double power_w;
-  Totals totals;
+  Readings frozen;  // by kStale
 };
 
 struct StateFile {

@@ -281,6 +281,12 @@ void Recompute(World& world) {
   AddUpInstances(world);
 }
 
+Readings ReadingsOf(const World& world, int gpu) {
+  const Gpu& now = world.gpus[gpu];
+  const Motion& motion = world.motion();
+  return {motion.now_s, now.used_mib, now.sm_active, now.power_w, motion.totals[gpu]};
+}
+
 std::optional<Shortage> FindShortage(const World& world, std::span<const Share> wanted,
                                      const std::string& group) {
   for (const Share& share : wanted) {

@@ -140,6 +140,15 @@ struct Motion {
   Totals totals[kMaxPlaces];
 };
 
+// Readings of one GPU or instance at one moment.
+struct Readings {
+  double now_s;
+  std::int64_t used_mib;
+  double sm_active;  // at this moment
+  double power_w;
+  Totals totals;
+};
+
 struct World {
   std::int32_t gpu_count;
   std::int32_t place_count;
@@ -172,6 +181,8 @@ bool Advance(World& world, double now_s);
 // Computes memory, speeds, activity and power from the residents. Must be called after every change
 // to the residents.
 void Recompute(World& world);
+
+Readings ReadingsOf(const World& world, int gpu);
 
 // A GPU that has too little free memory for a request.
 struct Shortage {

@@ -12,7 +12,7 @@ constexpr auto kHangPoll = std::chrono::milliseconds(20);
 
 // A GPU's handle is the address of its element in this array, so any other pointer is recognised as
 // invalid.
-char handles[simgpu::kMaxPlaces];
+char handles[kMaxPlaces];
 
 std::shared_ptr<Server> TheServer() {
   const std::scoped_lock lock(TheDriver().mutex);
@@ -70,30 +70,29 @@ Return FaultReturn(Server& server, std::int32_t gpu, const char* function) {
   }
 }
 
-Call Enter(const char* function) {
-  Call call;
-  call.server = TheServer();
+Call EnterDriver(const char* function) {
+  Call call{.server = TheServer()};
   call.code = call.server ? FaultReturn(*call.server, kWholeDriver, function) : kUninitialized;
   return call;
 }
 
 Call EnterPlace(const char* function, Device device, Takes takes) {
-  Call call;
-  call.server = TheServer();
-  if (!call.server) {
-    call.code = kUninitialized;
-    return call;
-  }
+  Call call{.server = TheServer()};
+  if (!call.server) return {.code = kUninitialized};
   const auto offset =
       reinterpret_cast<std::uintptr_t>(device) - reinterpret_cast<std::uintptr_t>(&handles[0]);
-  if (offset >= static_cast<std::size_t>(call.server->place_count())) {
-    call.code = kInvalidArgument;
-    return call;
-  }
+  if (offset >= static_cast<std::size_t>(call.server->place_count()))
+    return {.code = kInvalidArgument};
   call.gpu = static_cast<int>(offset);
   call.code = FaultReturn(*call.server, call.Whole(), function);
   if (call.code == kSuccess) call.code = CheckTaken(call, takes);
   return call;
+}
+
+void Look(Call& call) {
+  const Result<GpuLook> look = call.server->Look(call.gpu);
+  call.code = look ? kSuccess : FromError(look.error());
+  call.look = look.value_or(GpuLook{});
 }
 
 bool Lies(const Call& call, FaultKind kind) {
@@ -107,25 +106,16 @@ Return CopyText(const std::string& text, char* target, std::uint32_t size) {
   return kSuccess;
 }
 
-Return LookNow(const Call& call, GpuLook& look) {
-  const Result<GpuLook> now = call.server->Look(call.gpu);
-  if (!now) return FromError(now.error());
-  look = *now;
-  return kSuccess;
-}
-
-Return LookConditionNow(const Call& call, Condition& condition) {
-  const Result<Condition> now = call.server->ConditionOf(call.gpu);
-  if (!now) return FromError(now.error());
-  condition = *now;
-  return kSuccess;
+std::uint32_t InstanceNumber(const Server& server, int place) {
+  const GpuIdentity& identity = server.place(place);
+  return identity.parent_uuid.empty() ? kNoValue32
+                                      : static_cast<std::uint32_t>(identity.gpu_instance);
 }
 
 std::optional<int> FindInstance(const Call& call, std::uint32_t gpu_instance) {
   for (int place = call.server->gpu_count(); place < call.server->place_count(); ++place) {
-    const auto& identity = call.server->places()[static_cast<std::size_t>(place)];
     if (call.server->WholeGpu(place) == call.gpu &&
-        static_cast<std::uint32_t>(identity.gpu_instance) == gpu_instance) {
+        InstanceNumber(*call.server, place) == gpu_instance) {
       return place;
     }
   }

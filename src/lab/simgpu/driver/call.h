@@ -37,41 +37,51 @@ Return FaultReturn(Server& server, std::int32_t gpu, const char* function);
 
 struct Call {
   Return code = kSuccess;
-  std::shared_ptr<Server> server;
+  std::shared_ptr<Server> server = {};
   int gpu = kWholeDriver;  // place number of the GPU or instance
+  GpuLook look = {};       // filled by Look
   int Whole() const { return server->WholeGpu(gpu); }
-  const simgpu::GpuIdentity& Identity() const {
-    return server->places()[static_cast<std::size_t>(gpu)];
-  }
+  const GpuIdentity& Identity() const { return server->place(gpu); }
   bool IsInstance() const { return !Identity().parent_uuid.empty(); }
 };
 
 // The kinds of handles that a function accepts.
 enum class Takes { kGpus, kInstances, kBoth };
 
-// Begins every call that is not about a single GPU.
-Call Enter(const char* function);
-// Begins every call on one GPU or instance. arguments: false if a pointer argument of the call is
-// null. The function is inline so that static analysers see that null arguments are rejected.
+Call EnterDriver(const char* function);
 Call EnterPlace(const char* function, Device device, Takes takes);
-inline Call Enter(const char* function, Device device, bool arguments, Takes takes = Takes::kGpus) {
+// Begins every call: the first function if the call is not about a single GPU, the second for one
+// GPU or instance. arguments: false if a pointer argument of the call is null. function: the name
+// of the caller, because a fault may affect only this function. The functions are inline so that
+// static analysers see that null arguments are rejected.
+inline Call Enter(bool arguments, const char* function = __builtin_FUNCTION()) {
+  Call call = EnterDriver(function);
+  if (call.code == kSuccess && !arguments) call.code = kInvalidArgument;
+  return call;
+}
+inline Call Enter(Device device, bool arguments, Takes takes = Takes::kGpus,
+                  const char* function = __builtin_FUNCTION()) {
   return arguments ? EnterPlace(function, device, takes) : Call{.code = kInvalidArgument};
+}
+
+// Fills call.look, or sets the call's error.
+void Look(Call& call);
+// Begins a call that reads one GPU or instance.
+inline Call Read(Device device, bool arguments, Takes takes = Takes::kGpus,
+                 const char* function = __builtin_FUNCTION()) {
+  Call call = Enter(device, arguments, takes, function);
+  if (call.code == kSuccess) Look(call);
+  return call;
 }
 
 Device HandleOf(int place);
 // Finds the place number of one of the GPU's instances.
 std::optional<int> FindInstance(const Call& call, std::uint32_t gpu_instance);
 
+// The number of the instance at this place; kNoValue32 for a whole GPU.
+std::uint32_t InstanceNumber(const Server& server, int place);
+
 bool Lies(const Call& call, FaultKind kind);
 Return CopyText(const std::string& text, char* target, std::uint32_t size);
-// Look and LookCondition return the call's error if the call has already failed.
-Return LookNow(const Call& call, GpuLook& look);
-inline Return Look(const Call& call, GpuLook& look) {
-  return call.code != kSuccess ? call.code : LookNow(call, look);
-}
-Return LookConditionNow(const Call& call, Condition& condition);
-inline Return LookCondition(const Call& call, Condition& condition) {
-  return call.code != kSuccess ? call.code : LookConditionNow(call, condition);
-}
 
 }  // namespace carma::simgpu::driver

@@ -24,17 +24,14 @@ namespace {
 
 constexpr std::uint64_t kMib = std::uint64_t{1} << 20;
 
-// Reads the memory for both versions of nvmlDeviceGetMemoryInfo and applies faults to it.
-Return LookMemory(const Call& call, MemoryV2& memory) {
-  GpuLook look;
-  if (const Return code = Look(call, look); code != kSuccess) return code;
-  memory.total = static_cast<std::uint64_t>(look.total_mib) * kMib;
-  memory.reserved = static_cast<std::uint64_t>(look.reserved_mib) * kMib;
-  memory.used = static_cast<std::uint64_t>(look.used_mib) * kMib;
+// Fills in the memory for both versions of nvmlDeviceGetMemoryInfo and applies faults to it.
+void FillMemory(const Call& call, MemoryV2& memory) {
+  memory.total = static_cast<std::uint64_t>(call.look.total_mib) * kMib;
+  memory.reserved = static_cast<std::uint64_t>(call.look.reserved_mib) * kMib;
+  memory.used = static_cast<std::uint64_t>(call.look.used_mib) * kMib;
   if (Lies(call, FaultKind::kUsedOverTotal)) memory.used = memory.total + kMib;
   memory.free = memory.total - std::min(memory.total, memory.reserved + memory.used);
   if (Lies(call, FaultKind::kNoMemoryValue)) memory.used = memory.free = kNoValue64;
-  return kSuccess;
 }
 
 // A linear approximation of an air-cooled A100, for display only. It is not a thermal model.
@@ -54,12 +51,10 @@ Return ListProcesses(const Call& call, core::SharingMethod sharing, std::uint32_
   if (!fits) return kInsufficientSize;
   const bool told = !Lies(call, FaultKind::kNoPidMemory);
   for (std::uint32_t i = 0; i < needed; ++i) {
-    const auto& place = call.server->places()[static_cast<std::size_t>(found[i].gpu)];
-    const bool part = !place.parent_uuid.empty();
+    const std::uint32_t instance = InstanceNumber(*call.server, found[i].gpu);
     lines[i] = {static_cast<std::uint32_t>(found[i].pid),
                 told ? static_cast<std::uint64_t>(found[i].memory_mib) * kMib : kNoValue64,
-                part ? static_cast<std::uint32_t>(place.gpu_instance) : kNoValue32,
-                part ? kOnlyComputeInstance : kNoValue32};
+                instance, instance == kNoValue32 ? kNoValue32 : kOnlyComputeInstance};
   }
   return kSuccess;
 }
@@ -68,9 +63,7 @@ Return ListProcesses(const Call& call, core::SharingMethod sharing, std::uint32_
 
 NVML_EXPORT Return nvmlInit_v2() {
   Driver& driver = TheDriver();
-  const std::string path = base::GetEnv(simgpu::kStateVariable);
-  if (path.empty()) return kDriverNotLoaded;
-  auto server = Server::Attach(path);
+  auto server = Server::Attach(base::GetEnv(simgpu::kStateVariable));
   if (!server) return FromError(server.error());
   if (const Return code = FaultReturn(**server, kWholeDriver, "nvmlInit_v2"); code != kSuccess)
     return code;
@@ -95,66 +88,56 @@ NVML_EXPORT const char* nvmlErrorString(Return code) {
 }
 
 NVML_EXPORT Return nvmlSystemGetDriverVersion(char* version, std::uint32_t size) {
-  const Call call = Enter("nvmlSystemGetDriverVersion");
-  if (call.code != kSuccess) return call.code;
-  return version ? CopyText("999.0-carma-simulated", version, size) : kInvalidArgument;
+  const Call call = Enter(version != nullptr);
+  return call.code == kSuccess ? CopyText("999.0-carma-simulated", version, size) : call.code;
 }
 
 NVML_EXPORT Return nvmlSystemGetNVMLVersion(char* version, std::uint32_t size) {
-  const Call call = Enter("nvmlSystemGetNVMLVersion");
-  if (call.code != kSuccess) return call.code;
-  return version ? CopyText("12.999.0-carma-simulated", version, size) : kInvalidArgument;
+  const Call call = Enter(version != nullptr);
+  return call.code == kSuccess ? CopyText("12.999.0-carma-simulated", version, size) : call.code;
 }
 
 NVML_EXPORT Return nvmlSystemGetCudaDriverVersion_v2(std::int32_t* version) {
-  const Call call = Enter("nvmlSystemGetCudaDriverVersion_v2");
-  if (call.code != kSuccess) return call.code;
-  return version ? kNotSupported : kInvalidArgument;  // CUDA cannot run here
+  const Call call = Enter(version != nullptr);
+  return call.code == kSuccess ? kNotSupported : call.code;  // CUDA cannot run here
 }
 
 NVML_EXPORT Return nvmlDeviceGetCount_v2(std::uint32_t* count) {
-  const Call call = Enter("nvmlDeviceGetCount_v2");
-  if (call.code != kSuccess) return call.code;
-  if (!count) return kInvalidArgument;
-  *count = static_cast<std::uint32_t>(call.server->gpu_count());
-  return kSuccess;
+  const Call call = Enter(count != nullptr);
+  if (call.code == kSuccess) *count = static_cast<std::uint32_t>(call.server->gpu_count());
+  return call.code;
 }
 
 NVML_EXPORT Return nvmlDeviceGetHandleByIndex_v2(std::uint32_t index, Device* device) {
-  const Call call = Enter("nvmlDeviceGetHandleByIndex_v2");
+  const Call call = Enter(device != nullptr);
   if (call.code != kSuccess) return call.code;
-  if (!device || index >= static_cast<std::uint32_t>(call.server->gpu_count()))
-    return kInvalidArgument;
+  if (index >= static_cast<std::uint32_t>(call.server->gpu_count())) return kInvalidArgument;
   *device = HandleOf(static_cast<int>(index));
   return kSuccess;
 }
 
 NVML_EXPORT Return nvmlDeviceGetHandleByUUID(const char* uuid, Device* device) {
-  const Call call = Enter("nvmlDeviceGetHandleByUUID");
+  const Call call = Enter(uuid && device);
   if (call.code != kSuccess) return call.code;
-  if (!uuid || !device) return kInvalidArgument;
-  for (int g = 0; g < call.server->place_count(); ++g) {
-    if (call.server->places()[static_cast<std::size_t>(g)].uuid != uuid) continue;
-    *device = HandleOf(g);
-    return kSuccess;
-  }
-  return kNotFound;
+  const auto& places = call.server->places();
+  const auto found = std::ranges::find(places, uuid, &simgpu::GpuIdentity::uuid);
+  if (found == places.end()) return kNotFound;
+  *device = HandleOf(static_cast<int>(found - places.begin()));
+  return kSuccess;
 }
 
 NVML_EXPORT Return nvmlDeviceGetUUID(Device device, char* text, std::uint32_t size) {
-  const Call call = Enter("nvmlDeviceGetUUID", device, text != nullptr, Takes::kBoth);
-  if (call.code != kSuccess) return call.code;
-  return CopyText(call.Identity().uuid, text, size);
+  const Call call = Enter(device, text != nullptr, Takes::kBoth);
+  return call.code == kSuccess ? CopyText(call.Identity().uuid, text, size) : call.code;
 }
 
 NVML_EXPORT Return nvmlDeviceGetName(Device device, char* text, std::uint32_t size) {
-  const Call call = Enter("nvmlDeviceGetName", device, text != nullptr, Takes::kBoth);
-  if (call.code != kSuccess) return call.code;
-  return CopyText(call.Identity().nvml_name, text, size);
+  const Call call = Enter(device, text != nullptr, Takes::kBoth);
+  return call.code == kSuccess ? CopyText(call.Identity().nvml_name, text, size) : call.code;
 }
 
 NVML_EXPORT Return nvmlDeviceGetPciInfo_v3(Device device, PciInfo* info) {
-  const Call call = Enter("nvmlDeviceGetPciInfo_v3", device, info != nullptr);
+  const Call call = Enter(device, info != nullptr);
   if (call.code != kSuccess) return call.code;
   const std::string& bus = call.Identity().pci;
   *info = {};
@@ -182,7 +165,7 @@ const simgpu::GpuIdentity* OtherEnd(const Call& call, std::uint32_t link) {
 
 NVML_EXPORT Return nvmlDeviceGetNvLinkState(Device device, std::uint32_t link,
                                             std::uint32_t* active) {
-  const Call call = Enter("nvmlDeviceGetNvLinkState", device, active != nullptr);
+  const Call call = Enter(device, active != nullptr);
   if (call.code != kSuccess) return call.code;
   if (link >= kMostLinks || !OtherEnd(call, link)) return kInvalidArgument;
   *active = 1;
@@ -191,7 +174,7 @@ NVML_EXPORT Return nvmlDeviceGetNvLinkState(Device device, std::uint32_t link,
 
 NVML_EXPORT Return nvmlDeviceGetNvLinkRemotePciInfo_v2(Device device, std::uint32_t link,
                                                        PciInfo* info) {
-  const Call call = Enter("nvmlDeviceGetNvLinkRemotePciInfo_v2", device, info != nullptr);
+  const Call call = Enter(device, info != nullptr);
   if (call.code != kSuccess) return call.code;
   const simgpu::GpuIdentity* other = OtherEnd(call, link);
   if (!other) return kInvalidArgument;
@@ -201,7 +184,7 @@ NVML_EXPORT Return nvmlDeviceGetNvLinkRemotePciInfo_v2(Device device, std::uint3
 
 NVML_EXPORT Return nvmlDeviceGetNvLinkRemoteDeviceType(Device device, std::uint32_t link,
                                                        std::uint32_t* type) {
-  const Call call = Enter("nvmlDeviceGetNvLinkRemoteDeviceType", device, type != nullptr);
+  const Call call = Enter(device, type != nullptr);
   if (call.code != kSuccess) return call.code;
   if (!OtherEnd(call, link)) return kInvalidArgument;
   *type = 0;  // 0: a GPU
@@ -209,24 +192,25 @@ NVML_EXPORT Return nvmlDeviceGetNvLinkRemoteDeviceType(Device device, std::uint3
 }
 
 NVML_EXPORT Return nvmlDeviceGetMemoryInfo(Device device, Memory* memory) {
-  const Call call = Enter("nvmlDeviceGetMemoryInfo", device, memory != nullptr, Takes::kBoth);
+  const Call call = Read(device, memory != nullptr, Takes::kBoth);
+  if (call.code != kSuccess) return call.code;
   MemoryV2 known{};
-  if (const Return code = LookMemory(call, known); code != kSuccess) return code;
+  FillMemory(call, known);
   const bool told = known.used != kNoValue64;
   *memory = {known.total, known.free, told ? known.used + known.reserved : kNoValue64};
   return kSuccess;
 }
 
 NVML_EXPORT Return nvmlDeviceGetMemoryInfo_v2(Device device, MemoryV2* memory) {
-  const Call call = Enter("nvmlDeviceGetMemoryInfo_v2", device, memory != nullptr, Takes::kBoth);
+  const Call call = Read(device, memory != nullptr, Takes::kBoth);
   if (call.code != kSuccess) return call.code;
   if (memory->version != StructVersion<MemoryV2>(2)) return kArgumentVersionMismatch;
-  return LookMemory(call, *memory);
+  FillMemory(call, *memory);
+  return kSuccess;
 }
 
 NVML_EXPORT Return nvmlDeviceSetMemoryLimits_v1(Device device, SetMemoryLimits* limits) {
-  const Call call =
-      Enter("nvmlDeviceSetMemoryLimits_v1", device, limits != nullptr && limits->name_space);
+  const Call call = Enter(device, limits != nullptr && limits->name_space);
   if (call.code != kSuccess) return call.code;
   const std::string group = limits->name_space;
   if (!call.server->LookAtGroup(call.gpu, group)) return kNotSupported;
@@ -244,8 +228,7 @@ NVML_EXPORT Return nvmlDeviceSetMemoryLimits_v1(Device device, SetMemoryLimits* 
 }
 
 NVML_EXPORT Return nvmlDeviceGetMemoryLimits_v1(Device device, GetMemoryLimits* limits) {
-  const Call call =
-      Enter("nvmlDeviceGetMemoryLimits_v1", device, limits != nullptr && limits->name_space);
+  const Call call = Enter(device, limits != nullptr && limits->name_space);
   if (call.code != kSuccess) return call.code;
   const auto look = call.server->LookAtGroup(call.gpu, limits->name_space);
   if (!look) return kNotSupported;
@@ -259,73 +242,63 @@ NVML_EXPORT Return nvmlDeviceGetMemoryLimits_v1(Device device, GetMemoryLimits* 
 
 NVML_EXPORT Return nvmlDeviceGetComputeRunningProcesses_v3(Device device, std::uint32_t* count,
                                                            ProcessInfo* lines) {
-  return ListProcesses(
-      Enter("nvmlDeviceGetComputeRunningProcesses_v3", device, count != nullptr, Takes::kBoth),
-      core::SharingMethod::kStreams, count, lines);
+  return ListProcesses(Enter(device, count != nullptr, Takes::kBoth), core::SharingMethod::kStreams,
+                       count, lines);
 }
 
 NVML_EXPORT Return nvmlDeviceGetMPSComputeRunningProcesses_v3(Device device, std::uint32_t* count,
                                                               ProcessInfo* lines) {
-  return ListProcesses(
-      Enter("nvmlDeviceGetMPSComputeRunningProcesses_v3", device, count != nullptr, Takes::kBoth),
-      core::SharingMethod::kMps, count, lines);
+  return ListProcesses(Enter(device, count != nullptr, Takes::kBoth), core::SharingMethod::kMps,
+                       count, lines);
 }
 
 NVML_EXPORT Return nvmlDeviceGetGraphicsRunningProcesses_v3(Device device, std::uint32_t* count,
                                                             ProcessInfo*) {
-  const Call call =
-      Enter("nvmlDeviceGetGraphicsRunningProcesses_v3", device, count != nullptr, Takes::kBoth);
+  const Call call = Enter(device, count != nullptr, Takes::kBoth);
   if (call.code == kSuccess) *count = 0;  // no process uses graphics
   return call.code;
 }
 
 NVML_EXPORT Return nvmlDeviceGetUtilizationRates(Device device, Utilization* utilization) {
-  const Call call = Enter("nvmlDeviceGetUtilizationRates", device, utilization != nullptr);
-  GpuLook look;
-  if (const Return code = Look(call, look); code != kSuccess) return code;
+  const Call call = Read(device, utilization != nullptr);
+  if (call.code != kSuccess) return call.code;
   if (call.Identity().mig) return kNotSupported;
   // NVML reports whether a kernel was running, so the value is 100 % as soon as any task computes.
-  *utilization = {look.sm_active > 0 ? 100u : 0u, 0};
+  *utilization = {call.look.sm_active > 0 ? 100u : 0u, 0};
   return kSuccess;
 }
 
 NVML_EXPORT Return nvmlDeviceGetPowerUsage(Device device, std::uint32_t* milliwatt) {
-  const Call call = Enter("nvmlDeviceGetPowerUsage", device, milliwatt != nullptr);
-  GpuLook look;
-  if (const Return code = Look(call, look); code != kSuccess) return code;
-  *milliwatt = static_cast<std::uint32_t>(std::lround(look.power_w * 1000));
-  return kSuccess;
+  const Call call = Read(device, milliwatt != nullptr);
+  if (call.code == kSuccess)
+    *milliwatt = static_cast<std::uint32_t>(std::lround(call.look.power_w * 1000));
+  return call.code;
 }
 
 NVML_EXPORT Return nvmlDeviceGetTotalEnergyConsumption(Device device, std::uint64_t* millijoule) {
-  const Call call = Enter("nvmlDeviceGetTotalEnergyConsumption", device, millijoule != nullptr);
-  GpuLook look;
-  if (const Return code = Look(call, look); code != kSuccess) return code;
-  *millijoule = static_cast<std::uint64_t>(look.totals.energy_j * 1000);
-  return kSuccess;
+  const Call call = Read(device, millijoule != nullptr);
+  if (call.code == kSuccess)
+    *millijoule = static_cast<std::uint64_t>(call.look.totals.energy_j * 1000);
+  return call.code;
 }
 
 NVML_EXPORT Return nvmlDeviceGetTemperature(Device device, std::uint32_t sensor,
                                             std::uint32_t* celsius) {
-  const Call call = Enter("nvmlDeviceGetTemperature", device, celsius && sensor == kTemperatureGpu);
-  GpuLook look;
-  if (const Return code = Look(call, look); code != kSuccess) return code;
-  *celsius = Celsius(look);
-  return kSuccess;
+  const Call call = Read(device, celsius && sensor == kTemperatureGpu);
+  if (call.code == kSuccess) *celsius = Celsius(call.look);
+  return call.code;
 }
 
 NVML_EXPORT Return nvmlDeviceGetTemperatureV(Device device, Temperature* temperature) {
-  const Call call = Enter("nvmlDeviceGetTemperatureV", device,
-                          temperature && temperature->sensor == kTemperatureGpu);
-  GpuLook look;
-  if (const Return code = Look(call, look); code != kSuccess) return code;
+  const Call call = Read(device, temperature && temperature->sensor == kTemperatureGpu);
+  if (call.code != kSuccess) return call.code;
   if (temperature->version != StructVersion<Temperature>(1)) return kArgumentVersionMismatch;
-  temperature->celsius = static_cast<std::int32_t>(Celsius(look));
+  temperature->celsius = static_cast<std::int32_t>(Celsius(call.look));
   return kSuccess;
 }
 
 NVML_EXPORT Return nvmlDeviceGetClockInfo(Device device, std::uint32_t, std::uint32_t* mhz) {
-  const Call call = Enter("nvmlDeviceGetClockInfo", device, mhz != nullptr);
+  const Call call = Enter(device, mhz != nullptr);
   return call.code == kSuccess ? kNotSupported : call.code;  // clocks are not modelled
 }
 
@@ -333,39 +306,35 @@ NVML_EXPORT Return nvmlDeviceGetClockInfo(Device device, std::uint32_t, std::uin
 // return.
 NVML_EXPORT Return nvmlDeviceGetTotalEccErrors(Device device, std::uint32_t error,
                                                std::uint32_t counter, std::uint64_t* errors) {
-  const Call call = Enter("nvmlDeviceGetTotalEccErrors", device,
-                          errors && error <= kEccUncorrected && counter <= 1);
-  simgpu::Condition condition;
-  if (const Return code = LookCondition(call, condition); code != kSuccess) return code;
-  const bool corrected = error == kEccCorrected;
-  *errors =
-      static_cast<std::uint64_t>(corrected ? condition.ecc_corrected : condition.ecc_uncorrected);
+  const Call call = Read(device, errors && error <= kEccUncorrected && counter <= 1);
+  if (call.code != kSuccess) return call.code;
+  const simgpu::Condition& condition = call.look.condition;
+  *errors = static_cast<std::uint64_t>(error == kEccCorrected ? condition.ecc_corrected
+                                                              : condition.ecc_uncorrected);
   return kSuccess;
 }
 
 NVML_EXPORT Return nvmlDeviceGetRemappedRows(Device device, std::uint32_t* corrected,
                                              std::uint32_t* uncorrected, std::uint32_t* pending,
                                              std::uint32_t* failed) {
-  const Call call =
-      Enter("nvmlDeviceGetRemappedRows", device, corrected && uncorrected && pending && failed);
-  simgpu::Condition condition;
-  if (const Return code = LookCondition(call, condition); code != kSuccess) return code;
+  const Call call = Read(device, corrected && uncorrected && pending && failed);
+  if (call.code != kSuccess) return call.code;
   *corrected = 0;
-  *uncorrected = static_cast<std::uint32_t>(condition.rows_remapped);
-  *pending = condition.remap_pending;
-  *failed = condition.remap_failed;
+  *uncorrected = static_cast<std::uint32_t>(call.look.condition.rows_remapped);
+  *pending = call.look.condition.remap_pending;
+  *failed = call.look.condition.remap_failed;
   return kSuccess;
 }
 
 NVML_EXPORT Return nvmlDeviceGetComputeMode(Device device, std::uint32_t* mode) {
-  const Call call = Enter("nvmlDeviceGetComputeMode", device, mode != nullptr);
+  const Call call = Enter(device, mode != nullptr);
   if (call.code == kSuccess) *mode = 0;  // 0: all processes may use the GPU
   return call.code;
 }
 
 NVML_EXPORT Return nvmlDeviceGetMigMode(Device device, std::uint32_t* current,
                                         std::uint32_t* pending) {
-  const Call call = Enter("nvmlDeviceGetMigMode", device, current && pending);
+  const Call call = Enter(device, current && pending);
   if (call.code == kSuccess) *current = *pending = call.Identity().mig ? 1 : 0;
   return call.code;
 }
@@ -373,42 +342,35 @@ NVML_EXPORT Return nvmlDeviceGetMigMode(Device device, std::uint32_t* current,
 NVML_EXPORT Return nvmlDeviceGetProcessUtilization(Device device, ProcessUtilization* lines,
                                                    std::uint32_t* count,
                                                    std::uint64_t newer_than_us) {
-  const Call call = Enter("nvmlDeviceGetProcessUtilization", device, count != nullptr);
-  GpuLook look;
-  if (const Return code = Look(call, look); code != kSuccess) return code;
+  const Call call = Read(device, count != nullptr);
+  if (call.code != kSuccess) return call.code;
   if (call.Identity().mig) return kNotSupported;
   // Work of MPS clients is attributed to their server and is not listed for any process.
   thread_local std::vector<simgpu::ProcessLook> found;
   const auto listed = call.server->Processes(call.gpu, core::SharingMethod::kStreams, found);
   if (!listed) return FromError(listed.error());
-  std::erase_if(found,
-                [](const simgpu::ProcessLook& process) { return process.kernel_share <= 0; });
-  const auto now_us = static_cast<std::uint64_t>(look.now_s * 1e6);
+  std::erase_if(found, [](const auto& process) { return process.kernel_share <= 0; });
+  const auto now_us = static_cast<std::uint64_t>(call.look.now_s * 1e6);
   if (found.empty() || now_us <= newer_than_us) return kNotFound;
   const auto needed = static_cast<std::uint32_t>(found.size());
   const bool fits = *count >= needed && lines != nullptr;
   *count = needed;
   if (!fits) return kInsufficientSize;
-  for (std::size_t i = 0; i < found.size(); ++i) {
-    lines[i] = {static_cast<std::uint32_t>(found[i].pid),
-                now_us,
-                static_cast<std::uint32_t>(std::lround(100 * found[i].kernel_share)),
-                0,
-                0,
-                0};
+  for (const simgpu::ProcessLook& process : found) {
+    *lines++ = {.pid = static_cast<std::uint32_t>(process.pid),
+                .timestamp_us = now_us,
+                .sm = static_cast<std::uint32_t>(std::lround(100 * process.kernel_share))};
   }
   return kSuccess;
 }
 
 NVML_EXPORT Return nvmlDeviceGetFieldValues(Device device, std::int32_t count, FieldValue* values) {
-  const Call call = Enter("nvmlDeviceGetFieldValues", device, count > 0 && values);
+  const Call call = Read(device, count > 0 && values);
   if (call.code != kSuccess) return call.code;
-  simgpu::Condition condition;
-  if (const Return code = LookCondition(call, condition); code != kSuccess) return code;
   for (std::int32_t i = 0; i < count; ++i) {
     values[i].result = values[i].field_id == kFieldRecoveryAction ? kSuccess : kNotSupported;
     values[i].value_type = kTypeUnsignedInt;
-    values[i].value.count = static_cast<std::uint32_t>(condition.recovery_action);
+    values[i].value.count = static_cast<std::uint32_t>(call.look.condition.recovery_action);
   }
   return kSuccess;
 }

@@ -23,14 +23,6 @@ Events& EventsOf(EventSet set) {
   return *reinterpret_cast<Events*>(set);
 }
 
-EventData EventOf(const Server& server, const simgpu::XidEvent& xid) {
-  const int whole = server.WholeGpu(xid.gpu);
-  const auto& place = server.places()[static_cast<std::size_t>(xid.gpu)];
-  const bool part = !place.parent_uuid.empty();
-  return {HandleOf(whole), kEventXidCritical, static_cast<std::uint64_t>(xid.xid),
-          part ? static_cast<std::uint32_t>(place.gpu_instance) : kNoValue32, kNoValue32};
-}
-
 // Finds the next event that the set waits for. Returns kTimeout if there is none yet.
 Return NextEvent(Server& server, Events& events, EventData& event) {
   const auto xids = server.XidsFrom(events.next_xid);
@@ -40,7 +32,8 @@ Return NextEvent(Server& server, Events& events, EventData& event) {
     events.next_xid = ++number;
     const int whole = server.WholeGpu(xid.gpu);
     if (std::ranges::find(events.gpus, whole) == events.gpus.end()) continue;
-    event = EventOf(server, xid);
+    event = {HandleOf(whole), kEventXidCritical, static_cast<std::uint64_t>(xid.xid),
+             InstanceNumber(server, xid.gpu), kNoValue32};
     return kSuccess;
   }
   events.next_xid = xids->count;
@@ -50,9 +43,8 @@ Return NextEvent(Server& server, Events& events, EventData& event) {
 }  // namespace
 
 NVML_EXPORT Return nvmlEventSetCreate(EventSet* set) {
-  const Call call = Enter("nvmlEventSetCreate");
+  const Call call = Enter(set != nullptr);
   if (call.code != kSuccess) return call.code;
-  if (!set) return kInvalidArgument;
   // Events that are older than the set are not returned.
   const auto xids = call.server->XidsFrom(std::numeric_limits<std::uint64_t>::max());
   if (!xids) return FromError(xids.error());
@@ -66,7 +58,7 @@ NVML_EXPORT Return nvmlEventSetFree(EventSet set) {
 }
 
 NVML_EXPORT Return nvmlDeviceRegisterEvents(Device device, std::uint64_t types, EventSet set) {
-  const Call call = Enter("nvmlDeviceRegisterEvents", device, set != nullptr);
+  const Call call = Enter(device, set != nullptr);
   if (call.code != kSuccess) return call.code;
   if ((types & ~kEventXidCritical) != 0) return kNotSupported;
   EventsOf(set).gpus.push_back(call.gpu);
@@ -74,9 +66,8 @@ NVML_EXPORT Return nvmlDeviceRegisterEvents(Device device, std::uint64_t types, 
 }
 
 NVML_EXPORT Return nvmlEventSetWait_v2(EventSet set, EventData* event, std::uint32_t timeout_ms) {
-  const Call call = Enter("nvmlEventSetWait_v2");
+  const Call call = Enter(set && event);
   if (call.code != kSuccess) return call.code;
-  if (!set || !event) return kInvalidArgument;
   const std::int64_t until_ns = base::BootTimeNs() + std::int64_t{timeout_ms} * 1'000'000;
   while (true) {
     const std::uint32_t generation = call.server->Generation();

@@ -1,6 +1,6 @@
 // GPM calls: mean activity between two samples.
 #include <algorithm>
-#include <limits>
+#include <cmath>
 
 #include "lab/simgpu/driver/call.h"
 
@@ -13,69 +13,50 @@ namespace {
 
 constexpr std::uint32_t kGraphicsUtil = 1;  // percentage of the time in which any kernel ran
 
-// A GPM sample: the integrals of one GPU or instance at one moment.
+// A GPM sample: the readings of one GPU or instance at one moment.
 struct Sample {
   bool taken = false;
   bool nan = false;
-  double now_s = 0;
-  double sm_s = 0;
-  double busy_s = 0;
-  double sm_active = 0;
+  GpuLook look;
 };
 
 Sample& SampleOf(GpmSample sample) {
   return *reinterpret_cast<Sample*>(sample);
 }
 
-double SmPercent(const Sample& first, const Sample& second) {
-  if (second.nan) return std::numeric_limits<double>::quiet_NaN();
+// The mean of a quantity between two samples, in percent. If no time has passed between them, or
+// readings are frozen, this is the current value.
+double MeanPercent(const GpuLook& first, const GpuLook& second, double simgpu::Totals::*integral,
+                   double now) {
   const double span_s = second.now_s - first.now_s;
-  // If no time has passed between the samples, or readings are frozen, the current activity is
-  // used.
-  const double active = span_s > 0 ? (second.sm_s - first.sm_s) / span_s : second.sm_active;
-  return 100 * std::clamp(active, 0.0, 1.0);
-}
-
-double BusyPercent(const Sample& first, const Sample& second) {
-  const double span_s = second.now_s - first.now_s;
-  const double busy = span_s > 0 ? (second.busy_s - first.busy_s) / span_s
-                                 : static_cast<double>(second.sm_active > 0);
-  return 100 * std::clamp(busy, 0.0, 1.0);
+  const double sum = second.totals.*integral - first.totals.*integral;
+  return 100 * std::clamp(span_s > 0 ? sum / span_s : now, 0.0, 1.0);
 }
 
 void FillMetric(GpmMetric& metric, const Sample& first, const Sample& second) {
-  metric.result = kSuccess;
-  metric.unit = "%";
+  const double active = second.look.sm_active;
   if (metric.metric_id == kGpmSmUtil) {
-    metric.value = SmPercent(first, second);
-    metric.short_name = "SM_UTIL";
-    metric.long_name = "SM activity";
+    const double percent = MeanPercent(first.look, second.look, &simgpu::Totals::sm_s, active);
+    metric = {kGpmSmUtil, kSuccess, second.nan ? NAN : percent, "SM_UTIL", "SM activity", "%"};
   } else if (metric.metric_id == kGraphicsUtil) {
-    metric.value = BusyPercent(first, second);
-    metric.short_name = "GRAPHICS_UTIL";
-    metric.long_name = "time with a kernel running";
+    const double percent =
+        MeanPercent(first.look, second.look, &simgpu::Totals::busy_s, active > 0 ? 1 : 0);
+    metric = {kGraphicsUtil, kSuccess, percent, "GRAPHICS_UTIL", "time with a kernel running", "%"};
   } else {
     metric = {metric.metric_id, kNotSupported, 0, "", "", ""};
   }
 }
 
 Return TakeSample(const Call& call, GpmSample sample) {
-  GpuLook look;
-  if (const Return code = Look(call, look); code != kSuccess) return code;
-  if (!sample) return kInvalidArgument;
-  SampleOf(sample) = {true,
-                      Lies(call, FaultKind::kNanActivity),
-                      look.now_s,
-                      look.totals.sm_s,
-                      look.totals.busy_s,
-                      look.sm_active};
+  if (call.code != kSuccess) return call.code;
+  SampleOf(sample) = {true, Lies(call, FaultKind::kNanActivity), call.look};
   return kSuccess;
 }
 
 }  // namespace
 
 NVML_EXPORT Return nvmlGpmQueryDeviceSupport(Device device, GpmSupport* support) {
-  const Call call = Enter("nvmlGpmQueryDeviceSupport", device, support != nullptr);
+  const Call call = Enter(device, support != nullptr);
   if (call.code != kSuccess) return call.code;
   if (support->version != kGpmVersion) return kArgumentVersionMismatch;
   support->supported = 1;
@@ -83,11 +64,9 @@ NVML_EXPORT Return nvmlGpmQueryDeviceSupport(Device device, GpmSupport* support)
 }
 
 NVML_EXPORT Return nvmlGpmSampleAlloc(GpmSample* sample) {
-  const Call call = Enter("nvmlGpmSampleAlloc");
-  if (call.code != kSuccess) return call.code;
-  if (!sample) return kInvalidArgument;
-  *sample = reinterpret_cast<GpmSample>(new Sample);
-  return kSuccess;
+  const Call call = Enter(sample != nullptr);
+  if (call.code == kSuccess) *sample = reinterpret_cast<GpmSample>(new Sample);
+  return call.code;
 }
 
 NVML_EXPORT Return nvmlGpmSampleFree(GpmSample sample) {
@@ -96,22 +75,23 @@ NVML_EXPORT Return nvmlGpmSampleFree(GpmSample sample) {
 }
 
 NVML_EXPORT Return nvmlGpmSampleGet(Device device, GpmSample sample) {
-  return TakeSample(Enter("nvmlGpmSampleGet", device, sample != nullptr), sample);
+  return TakeSample(Read(device, sample != nullptr), sample);
 }
 
 NVML_EXPORT Return nvmlGpmMigSampleGet(Device device, std::uint32_t gpu_instance,
                                        GpmSample sample) {
-  Call call = Enter("nvmlGpmMigSampleGet", device, sample != nullptr);
+  Call call = Enter(device, sample != nullptr);
   if (call.code != kSuccess) return call.code;
   const std::optional<int> place = FindInstance(call, gpu_instance);
   if (!place) return kInvalidArgument;
   call.gpu = *place;
+  Look(call);
   return TakeSample(call, sample);
 }
 
 NVML_EXPORT Return nvmlGpmMetricsGet(GpmMetricsGet* request) {
-  if (const Call call = Enter("nvmlGpmMetricsGet"); call.code != kSuccess) return call.code;
-  if (!request || !request->first || !request->second) return kInvalidArgument;
+  const Call call = Enter(request && request->first && request->second);
+  if (call.code != kSuccess) return call.code;
   if (request->version != kGpmVersion) return kArgumentVersionMismatch;
   const Sample& first = SampleOf(request->first);
   const Sample& second = SampleOf(request->second);

@@ -14,15 +14,14 @@ char instance_handles[simgpu::kMaxPlaces];
 }  // namespace
 
 NVML_EXPORT Return nvmlDeviceGetMaxMigDeviceCount(Device device, std::uint32_t* count) {
-  const Call call = Enter("nvmlDeviceGetMaxMigDeviceCount", device, count != nullptr);
+  const Call call = Enter(device, count != nullptr);
   if (call.code == kSuccess) *count = call.Identity().mig ? kMaxInstances : 0;
   return call.code;
 }
 
 NVML_EXPORT Return nvmlDeviceGetMigDeviceHandleByIndex(Device device, std::uint32_t index,
                                                        Device* instance) {
-  const Call call =
-      Enter("nvmlDeviceGetMigDeviceHandleByIndex", device, instance && index < kMaxInstances);
+  const Call call = Enter(device, instance && index < kMaxInstances);
   if (call.code != kSuccess) return call.code;
   const std::optional<int> place = FindInstance(call, index + 1);
   if (!place) return kNotFound;
@@ -30,29 +29,20 @@ NVML_EXPORT Return nvmlDeviceGetMigDeviceHandleByIndex(Device device, std::uint3
   return kSuccess;
 }
 
-NVML_EXPORT Return nvmlDeviceGetDeviceHandleFromMigDeviceHandle(Device instance, Device* device) {
-  const Call call = Enter("nvmlDeviceGetDeviceHandleFromMigDeviceHandle", instance,
-                          device != nullptr, Takes::kInstances);
-  if (call.code == kSuccess) *device = HandleOf(call.Whole());
-  return call.code;
-}
-
 NVML_EXPORT Return nvmlDeviceGetGpuInstanceId(Device instance, std::uint32_t* id) {
-  const Call call = Enter("nvmlDeviceGetGpuInstanceId", instance, id != nullptr, Takes::kInstances);
-  if (call.code == kSuccess) *id = static_cast<std::uint32_t>(call.Identity().gpu_instance);
+  const Call call = Enter(instance, id != nullptr, Takes::kInstances);
+  if (call.code == kSuccess) *id = InstanceNumber(*call.server, call.gpu);
   return call.code;
 }
 
 NVML_EXPORT Return nvmlDeviceGetComputeInstanceId(Device instance, std::uint32_t* id) {
-  const Call call =
-      Enter("nvmlDeviceGetComputeInstanceId", instance, id != nullptr, Takes::kInstances);
+  const Call call = Enter(instance, id != nullptr, Takes::kInstances);
   if (call.code == kSuccess) *id = kOnlyComputeInstance;
   return call.code;
 }
 
 NVML_EXPORT Return nvmlDeviceGetAttributes_v2(Device instance, DeviceAttributes* attributes) {
-  const Call call =
-      Enter("nvmlDeviceGetAttributes_v2", instance, attributes != nullptr, Takes::kInstances);
+  const Call call = Enter(instance, attributes != nullptr, Takes::kInstances);
   if (call.code != kSuccess) return call.code;
   const simgpu::GpuIdentity& identity = call.Identity();
   *attributes = {};
@@ -65,7 +55,7 @@ NVML_EXPORT Return nvmlDeviceGetAttributes_v2(Device instance, DeviceAttributes*
 
 NVML_EXPORT Return nvmlDeviceGetGpuInstanceById(Device device, std::uint32_t id,
                                                 GpuInstance* instance) {
-  const Call call = Enter("nvmlDeviceGetGpuInstanceById", device, instance != nullptr);
+  const Call call = Enter(device, instance != nullptr);
   if (call.code != kSuccess) return call.code;
   const std::optional<int> place = FindInstance(call, id);
   if (!place) return kNotFound;
@@ -77,9 +67,8 @@ NVML_EXPORT Return nvmlGpuInstanceGetInfo(GpuInstance instance, GpuInstanceInfo*
   const auto place = reinterpret_cast<std::uintptr_t>(instance) -
                      reinterpret_cast<std::uintptr_t>(&instance_handles[0]);
   const bool known = place < std::size(instance_handles);
-  const Call call =
-      Enter("nvmlGpuInstanceGetInfo", known ? HandleOf(static_cast<int>(place)) : nullptr,
-            info != nullptr, Takes::kInstances);
+  const Call call = Enter(known ? HandleOf(static_cast<int>(place)) : nullptr, info != nullptr,
+                          Takes::kInstances);
   if (call.code != kSuccess) return call.code;
   const simgpu::GpuIdentity& identity = call.Identity();
   *info = {HandleOf(call.Whole()), static_cast<std::uint32_t>(identity.gpu_instance),
