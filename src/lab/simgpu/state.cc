@@ -238,8 +238,7 @@ void Server::BringToPresent() {
 // pid can be reused. Checking a mutex takes nanoseconds; reading /proc takes microseconds.
 void Server::Reap() {
   StateFile& state = *mapping_->state;
-  for (int slot = 0; slot < state.world.slots; ++slot) {
-    if (state.world.residents[slot].live.load(std::memory_order_acquire) == 0) continue;
+  for (const int slot : LiveSlots(state.world)) {
     pthread_mutex_t& life = state.lives[slot];
     const int held = ::pthread_mutex_trylock(&life);
     if (held == EBUSY) continue;
@@ -292,14 +291,13 @@ Result<Unit> Server::Processes(int gpu, core::SharingMethod sharing,
   lines.clear();
   const Lock lock = CARMA_TRY(Lock::Take(*this));
   const World& world = mapping_->state->world;
-  for (int slot = 0; slot < world.slots; ++slot) {
+  for (const int slot : LiveSlots(world)) {
     const Resident& resident = world.residents[slot];
-    if (resident.live == 0 || resident.sharing != sharing) continue;
-    for (int i = 0; i < resident.share_count; ++i) {
-      const int place = resident.shares[i].gpu;
-      if (place != gpu && WholeGpu(place) != gpu) continue;
+    if (resident.sharing != sharing) continue;
+    for (const Share& share : resident.held()) {
+      if (share.gpu != gpu && WholeGpu(share.gpu) != gpu) continue;
       lines.push_back(
-          {resident.pid, resident.shares[i].memory_mib, place, KernelShare(world, slot, place)});
+          {resident.pid, share.memory_mib, share.gpu, KernelShare(world, slot, share.gpu)});
     }
   }
   return Unit{};
@@ -309,15 +307,15 @@ Result<std::vector<ResidentLook>> Server::Residents() {
   const Lock lock = CARMA_TRY(Lock::Take(*this));
   const World& world = mapping_->state->world;
   std::vector<ResidentLook> residents;
-  for (int slot = 0; slot < world.slots; ++slot) {
+  for (const int slot : LiveSlots(world)) {
     const Resident& resident = world.residents[slot];
-    if (resident.live == 0) continue;
+    const std::span<const Share> held = resident.held();
     residents.push_back({resident.pid,
                          resident.sharing,
                          resident.joined_s,
                          world.motion().work_left_s[slot],
                          resident.pace,
-                         {resident.shares, resident.shares + resident.share_count}});
+                         {held.begin(), held.end()}});
   }
   return residents;
 }
@@ -415,7 +413,7 @@ Result<Unit> Server::LimitGroup(const GroupLimit& limit) {
   World& world = mapping_->state->world;
   if (world.limits_memory == 0 || world.gpus[limit.gpu].mig != 0)
     return Invalid("memory limits are not supported on this GPU");
-  if (!SetLimit(world, limit.gpu, Text(limit.group), limit.soft_mib, limit.hard_mib))
+  if (!SetLimit(world, limit))
     return Unavailable("too many memory limits, or the path is too long");
   return Unit{};
 }

@@ -28,8 +28,11 @@ bool Within(std::string_view group, std::string_view above) {
          (group.size() == above.size() || group[above.size()] == '/');
 }
 
-bool IsLive(const Resident& resident) {
-  return resident.live.load(std::memory_order_acquire) != 0;
+// The resident's share of a place; null if it has none.
+const Share* FindShare(const Resident& resident, int place) {
+  const std::span<const Share> held = resident.held();
+  const auto found = std::ranges::find(held, place, &Share::gpu);
+  return found == held.end() ? nullptr : &*found;
 }
 
 bool Works(const World& world, int slot) {
@@ -50,7 +53,7 @@ std::string MakeUuid(const char* kind, std::uint64_t seed, int index) {
 
 // The residents that compute on one GPU, with their loads and resulting speeds.
 struct Crowd {
-  int count = 0;
+  std::size_t count = 0;
   core::SharingMethod sharing = core::SharingMethod::kMps;
   std::array<int, kMaxResidents> slots;
   std::array<sim::Load, kMaxResidents> loads;
@@ -75,36 +78,36 @@ sim::Load LoadThere(const World& world, const Resident& resident, const Share& s
           .pressure = resident.pressure * base};
 }
 
+// The share of the place on which this resident computes; null if it does not compute there.
+const Share* WorkingShare(const World& world, int slot, int place) {
+  return Works(world, slot) ? FindShare(world.residents[slot], place) : nullptr;
+}
+
 void Gather(const World& world, int gpu, Crowd& crowd) {
   crowd.count = 0;
   crowd.sharing = core::SharingMethod::kStreams;
   for (int slot = 0; slot < world.slots; ++slot) {
-    if (!Works(world, slot)) continue;
+    const Share* const share = WorkingShare(world, slot, gpu);
+    if (share == nullptr) continue;
     const Resident& resident = world.residents[slot];
-    for (int i = 0; i < resident.share_count; ++i) {
-      if (resident.shares[i].gpu != gpu) continue;
-      const auto place = static_cast<std::size_t>(crowd.count++);
-      crowd.slots[place] = slot;
-      crowd.bases[place] = BaseSpeed(world, resident, resident.shares[i]);
-      crowd.loads[place] = LoadThere(world, resident, resident.shares[i], crowd.bases[place]);
-      // The driver time-slices among MPS servers and processes outside MPS.
-      const bool client = resident.sharing == core::SharingMethod::kMps;
-      if (client) crowd.sharing = core::SharingMethod::kMps;
-      crowd.loads[place].user = client ? resident.mps_server & ~core::kNoMpsClient
-                                       : core::kNoMpsClient | static_cast<std::uint32_t>(slot);
-    }
+    const std::size_t place = crowd.count++;
+    crowd.slots[place] = slot;
+    crowd.bases[place] = BaseSpeed(world, resident, *share);
+    crowd.loads[place] = LoadThere(world, resident, *share, crowd.bases[place]);
+    // The driver time-slices among MPS servers and processes outside MPS.
+    const bool client = resident.sharing == core::SharingMethod::kMps;
+    if (client) crowd.sharing = core::SharingMethod::kMps;
+    crowd.loads[place].user = client ? resident.mps_server & ~core::kNoMpsClient
+                                     : core::kNoMpsClient | static_cast<std::uint32_t>(slot);
   }
 }
 
 void RecomputeMemory(World& world) {
   for (int g = 0; g < world.place_count; ++g) world.gpus[g].used_mib = world.gpus[g].residents = 0;
-  for (int slot = 0; slot < world.slots; ++slot) {
-    const Resident& resident = world.residents[slot];
-    if (!IsLive(resident)) continue;
-    for (int i = 0; i < resident.share_count; ++i) {
-      Gpu& gpu = world.gpus[resident.shares[i].gpu];
-      gpu.used_mib += resident.shares[i].memory_mib;
-      ++gpu.residents;
+  for (const int slot : LiveSlots(world)) {
+    for (const Share& share : world.residents[slot].held()) {
+      world.gpus[share.gpu].used_mib += share.memory_mib;
+      ++world.gpus[share.gpu].residents;
     }
   }
 }
@@ -114,10 +117,9 @@ void RecomputePaces(World& world, Crowd& crowd) {
   for (int slot = 0; slot < world.slots; ++slot) world.residents[slot].pace = INFINITY;
   for (int g = 0; g < world.place_count; ++g) {
     Gather(world, g, crowd);
-    const auto n = static_cast<std::size_t>(crowd.count);
-    sim::Speeds(world.interference, crowd.sharing, std::span(crowd.loads).first(n),
-                std::span(crowd.speeds).first(n));
-    for (std::size_t i = 0; i < n; ++i) {
+    sim::Speeds(world.interference, crowd.sharing, std::span(crowd.loads).first(crowd.count),
+                std::span(crowd.speeds).first(crowd.count));
+    for (std::size_t i = 0; i < crowd.count; ++i) {
       Resident& resident = world.residents[crowd.slots[i]];
       const double pace = crowd.speeds[i] * crowd.bases[i] * world.gpus[g].relative_speed;
       resident.pace = std::min(resident.pace, pace);
@@ -132,16 +134,16 @@ void RecomputeActivity(World& world, Crowd& crowd) {
   for (int g = 0; g < world.place_count; ++g) {
     Gpu& gpu = world.gpus[g];
     Gather(world, g, crowd);
-    const auto n = static_cast<std::size_t>(crowd.count);
-    for (std::size_t i = 0; i < n; ++i) {
+    for (std::size_t i = 0; i < crowd.count; ++i) {
       const double alone = gpu.relative_speed * crowd.bases[i];
       crowd.speeds[i] = world.residents[crowd.slots[i]].pace / alone;
     }
-    gpu.working = crowd.count;
-    gpu.sm_active =
-        n == 0 ? 0
-               : sim::SmActivity(world.interference, crowd.sharing, std::span(crowd.loads).first(n),
-                                 std::span(crowd.speeds).first(n));
+    gpu.working = static_cast<std::int32_t>(crowd.count);
+    gpu.sm_active = 0;
+    if (crowd.count == 0) continue;
+    gpu.sm_active = sim::SmActivity(world.interference, crowd.sharing,
+                                    std::span(crowd.loads).first(crowd.count),
+                                    std::span(crowd.speeds).first(crowd.count));
   }
 }
 
@@ -238,12 +240,7 @@ bool TooManyInstances(std::span<const sim::ShapedGpu> gpus) {
 void InitWorld(World& world, std::span<const sim::ShapedGpu> gpus, std::uint64_t seed) {
   world.gpu_count = static_cast<std::int32_t>(gpus.size());
   world.place_count = world.gpu_count;
-  world.slots = 0;
   world.interference = {};
-  world.current = 0;
-  world.xid_count = 0;
-  world.limits_memory = 0;
-  std::ranges::fill(world.limits, GroupLimit{});
   for (int g = 0; g < world.gpu_count; ++g) {
     const sim::ShapedGpu& shaped = gpus[static_cast<std::size_t>(g)];
     InitGpu(world.gpus[g], shaped.type, seed, g);
@@ -325,35 +322,26 @@ MemoryView MemoryFor(const World& world, int gpu, const std::string& group) {
 
 std::int64_t GroupUsed(const World& world, int gpu, const std::string& group) {
   std::int64_t used = 0;
-  for (int slot = 0; slot < world.slots; ++slot) {
+  for (const int slot : LiveSlots(world)) {
     const Resident& resident = world.residents[slot];
-    if (!IsLive(resident) || !Within(resident.group, group)) continue;
-    for (int i = 0; i < resident.share_count; ++i) {
-      if (resident.shares[i].gpu == gpu) used += resident.shares[i].memory_mib;
-    }
+    const Share* const share = Within(resident.group, group) ? FindShare(resident, gpu) : nullptr;
+    used += share == nullptr ? 0 : share->memory_mib;
   }
   return used;
 }
 
-bool SetLimit(World& world, int gpu, const std::string& group, std::int64_t soft_mib,
-              std::int64_t hard_mib) {
-  if (group.empty() || group.size() >= kGroupBytes) return false;
-  GroupLimit* entry = std::ranges::find_if(world.limits, [&](const GroupLimit& limit) {
-    return limit.gpu == gpu && group == limit.group;
+bool SetLimit(World& world, const GroupLimit& limit) {
+  if (limit.group[0] == 0 || limit.group[kGroupBytes - 1] != 0) return false;
+  const bool removes = limit.soft_mib == 0 && limit.hard_mib == kNoLimitMib;
+  auto* entry = std::ranges::find_if(world.limits, [&limit](const GroupLimit& each) {
+    return each.gpu == limit.gpu && std::strcmp(each.group, limit.group) == 0;
   });
-  if (soft_mib == 0 && hard_mib == kNoLimitMib) {
-    if (entry != std::end(world.limits)) *entry = {};
-    return true;
-  }
-  if (entry == std::end(world.limits)) {
+  if (entry == std::end(world.limits) && !removes) {
     entry = std::ranges::find_if(world.limits,
-                                 [](const GroupLimit& limit) { return limit.group[0] == 0; });
+                                 [](const GroupLimit& each) { return each.group[0] == 0; });
   }
-  if (entry == std::end(world.limits)) return false;
-  CopyText(group, entry->group);
-  entry->gpu = gpu;
-  entry->soft_mib = soft_mib;
-  entry->hard_mib = hard_mib;
+  if (entry == std::end(world.limits)) return removes;
+  *entry = removes ? GroupLimit{} : limit;
   return true;
 }
 
@@ -367,15 +355,11 @@ std::int64_t SoftLimit(const World& world, int gpu, const std::string& group) {
 // Finds a client that holds memory on this GPU and belongs to another group that exceeds its soft
 // limit; -1 if there is none.
 int FindVictim(const World& world, int gpu, const std::string& group) {
-  for (int slot = 0; slot < world.slots; ++slot) {
+  for (const int slot : LiveSlots(world)) {
     const Resident& resident = world.residents[slot];
-    if (!IsLive(resident) || resident.sharing != core::SharingMethod::kMps ||
-        group == resident.group)
-      continue;
-    const auto* own = std::find_if(
-        resident.shares, resident.shares + resident.share_count,
-        [gpu](const Share& share) { return share.gpu == gpu && share.memory_mib > 0; });
-    if (own == resident.shares + resident.share_count) continue;
+    if (resident.sharing != core::SharingMethod::kMps || group == resident.group) continue;
+    const Share* const own = FindShare(resident, gpu);
+    if (own == nullptr || own->memory_mib <= 0) continue;
     const std::int64_t soft = SoftLimit(world, gpu, resident.group);
     if (soft > 0 && GroupUsed(world, gpu, resident.group) > soft) return slot;
   }
@@ -395,17 +379,15 @@ void EvictFor(World& world, std::span<const Share> wanted, const std::string& gr
       Resident& resident = world.residents[victim];
       resident.evicted = 1;
       resident.wants_work = 0;
-      for (int i = 0; i < resident.share_count; ++i) resident.shares[i].memory_mib = 0;
+      for (Share& held : resident.held()) held.memory_mib = 0;
       Recompute(world);
     }
   }
 }
 
 int FreeSlot(const World& world) {
-  for (int slot = 0; slot < kMaxResidents; ++slot) {
-    if (!IsLive(world.residents[slot])) return slot;
-  }
-  return -1;
+  const Resident* const free = std::ranges::find_if_not(world.residents, IsLive);
+  return free == std::end(world.residents) ? -1 : static_cast<int>(free - world.residents);
 }
 
 void Place(World& world, int slot, const Arrival& arrival) {
@@ -438,9 +420,8 @@ void Remove(World& world, int slot) {
 void Grow(World& world, int slot, std::span<const Share> more) {
   Resident& resident = world.residents[slot];
   for (const Share& share : more) {
-    for (int i = 0; i < resident.share_count; ++i) {
-      if (resident.shares[i].gpu == share.gpu) resident.shares[i].memory_mib += share.memory_mib;
-    }
+    for (Share& held : resident.held())
+      if (held.gpu == share.gpu) held.memory_mib += share.memory_mib;
   }
   Recompute(world);
 }
@@ -453,14 +434,11 @@ void Stop(World& world, int slot) {
 double KernelShare(const World& world, int slot, int place) {
   double own = 0, all = 0;
   for (int other = 0; other < world.slots; ++other) {
-    const Resident& resident = world.residents[other];
-    if (!Works(world, other)) continue;
-    for (int i = 0; i < resident.share_count; ++i) {
-      if (resident.shares[i].gpu != place) continue;
-      const double done = resident.shares[i].sm_active * resident.pace;
-      all += done;
-      if (other == slot) own = done;
-    }
+    const Share* const share = WorkingShare(world, other, place);
+    if (share == nullptr) continue;
+    const double done = share->sm_active * world.residents[other].pace;
+    all += done;
+    if (other == slot) own = done;
   }
   return all > 0 ? own / all : 0;
 }
@@ -484,15 +462,13 @@ bool Plausible(const World& world) {
     if (world.gpus[g].parent < 0 || world.gpus[g].parent >= world.gpu_count) return false;
   }
   if (world.slots < 0 || world.slots > kMaxResidents) return false;
-  for (int slot = 0; slot < world.slots; ++slot) {
+  return std::ranges::all_of(LiveSlots(world), [&world](int slot) {
     const Resident& resident = world.residents[slot];
-    if (!IsLive(resident)) continue;
-    if (resident.share_count < 1 || resident.share_count > kMaxGpus) return false;
-    for (int i = 0; i < resident.share_count; ++i) {
-      if (resident.shares[i].gpu < 0 || resident.shares[i].gpu >= world.place_count) return false;
-    }
-  }
-  return true;
+    return resident.share_count >= 1 && resident.share_count <= kMaxGpus &&
+           std::ranges::all_of(resident.held(), [&world](const Share& share) {
+             return share.gpu >= 0 && share.gpu < world.place_count;
+           });
+  });
 }
 
 }  // namespace carma::simgpu

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstdint>
 #include <optional>
+#include <ranges>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -122,6 +123,9 @@ struct Resident {
   double pace;  // derived by Recompute(): work seconds per second
   Share shares[kMaxGpus];
   char group[kGroupBytes];
+
+  std::span<Share> held() { return {shares, static_cast<std::size_t>(share_count)}; }
+  std::span<const Share> held() const { return {shares, static_cast<std::size_t>(share_count)}; }
 };
 
 // Integrals over time since the server was created.
@@ -170,7 +174,8 @@ static_assert(std::is_standard_layout_v<World>);
 
 // Whether the server has more instances than a world can hold.
 bool TooManyInstances(std::span<const sim::ShapedGpu> gpus);
-// Initialises an empty server at time 0. UUIDs depend only on the seed and the place's number.
+// Initialises an empty server at time 0 in zeroed memory. UUIDs depend only on the seed and the
+// place's number.
 void InitWorld(World& world, std::span<const sim::ShapedGpu> gpus, std::uint64_t seed);
 
 // Advances the world to now_s, stopping whenever a resident finishes its work. (A finished resident
@@ -207,13 +212,20 @@ std::int64_t GroupUsed(const World& world, int gpu, const std::string& group);
 const GroupLimit* FindLimit(const World& world, int gpu, const std::string& group);
 // A soft limit of 0 without a hard limit removes the entry. Returns false if no entry is free or
 // the path is too long.
-bool SetLimit(World& world, int gpu, const std::string& group, std::int64_t soft_mib,
-              std::int64_t hard_mib);
+bool SetLimit(World& world, const GroupLimit& limit);
 // Called if an MPS client that is within its soft limit finds the GPU full. Like NVIDIA's server,
 // it terminates clients of groups above their soft limits until `wanted` fits. Does nothing if that
 // would not free enough memory.
 void EvictFor(World& world, std::span<const Share> wanted, const std::string& group);
 
+inline bool IsLive(const Resident& resident) {
+  return resident.live.load(std::memory_order_acquire) != 0;
+}
+// The slots of the residents that have not left.
+inline auto LiveSlots(const World& world) {
+  return std::views::iota(0, world.slots) |
+         std::views::filter([&world](int slot) { return IsLive(world.residents[slot]); });
+}
 // A free slot; -1 if the table is full.
 int FreeSlot(const World& world);
 // Writes the arrival into a free slot and recomputes. The caller must have checked that the arrival
