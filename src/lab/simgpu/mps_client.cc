@@ -5,26 +5,14 @@
 
 #include <thread>
 
-#include "base/text.h"
-
 namespace carma::simgpu {
 namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto kForEver = std::chrono::hours(24 * 365);
-
 // How long a program that caused a fault outlives its neighbours, as measured on an H100 (driver
 // 580).
 constexpr auto kUnloading = 300ms;
-
-// Reads "error 807". If the text is neither an error nor the expected reply, the peer is not an MPS
-// server.
-MpsError ErrorOf(const Result<std::string>& line) {
-  if (!line || !line->starts_with("error ")) return MpsError::kConnectionFailed;
-  const MpsError error = MpsErrorFromNumber(base::ParseInt(line->substr(6)).value_or(0));
-  return error == MpsError::kNone ? MpsError::kConnectionFailed : error;
-}
 
 }  // namespace
 
@@ -33,22 +21,17 @@ std::unique_ptr<MpsClient> MpsClient::Join(const std::string& pipes, const std::
   refused = MpsError::kNone;
   auto control = ConnectTo(MpsFolders{pipes, ""}.Control());
   if (!control || !control->Send("client " + partition)) return nullptr;
+  const auto refuse = [&refused](const Result<std::string>& reply) {
+    refused = ParseMpsError(reply.value_or(""));
+    return nullptr;
+  };
   const Result<std::string> place = control->Receive(kForEver);
-  if (!place || !place->starts_with("server ")) {
-    refused = ErrorOf(place);
-    return nullptr;
-  }
-  auto server = ConnectTo(place->substr(7));
-  if (!server || !server->Send("join " + partition)) {
-    refused = MpsError::kConnectionFailed;
-    return nullptr;
-  }
-  const Result<std::string> line = server->Receive(kForEver);
-  Result<MpsWelcome> welcome = ParseMpsWelcome(line.value_or(""));
-  if (!welcome) {
-    refused = ErrorOf(line);
-    return nullptr;
-  }
+  if (!place || !place->starts_with(kMpsServer)) return refuse(place);
+  Result<MpsWelcome> welcome = ParseMpsWelcome(control->Receive(kForEver).value_or(""));
+  auto server = ConnectTo(place->substr(kMpsServer.size()));
+  if (!welcome || !server || !server->Send("join " + partition)) return refuse("");
+  const Result<std::string> joined = server->Receive(kForEver);
+  if (joined.value_or("") != kMpsJoined) return refuse(joined);
   return std::unique_ptr<MpsClient>(new MpsClient(std::move(*server), std::move(*welcome)));
 }
 
@@ -70,7 +53,7 @@ MpsError MpsClient::Trouble() {
   while (trouble_ == MpsError::kNone) {
     const Result<std::string> line = socket_.Receive(0ms);
     if (line) {
-      trouble_ = ErrorOf(line);
+      trouble_ = ParseMpsError(*line);
     } else if (line.error().code == ErrorCode::kUnavailable) {
       break;
     } else {

@@ -7,18 +7,24 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <cstdio>
-#include <cstdlib>
 #include <functional>
+#include <iostream>
 #include <vector>
 
 #include "base/file.h"
+#include "base/spawn.h"
 #include "base/text.h"
 #include "lab/simgpu/mps_control_daemon.h"
 
 namespace carma::simgpu {
 namespace {
+
+// Prints one line on stderr and returns exit code 1.
+int FailWith(const std::string& text) {
+  std::fputs((text + "\n").c_str(), stderr);
+  return 1;
+}
 
 // Takes the lock that is held while the daemon runs. The kernel releases it even if the daemon is
 // killed, and children do not inherit it.
@@ -46,38 +52,26 @@ int RunDaemon(const MpsFolders& folders, const MpsDaemonOptions& options,
 }
 
 int RunInBackground(const MpsFolders& folders, const MpsDaemonOptions& options) {
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) return FailWith("pipe failed");
-  const base::UniqueFd read_end(ends[0]);
-  base::UniqueFd write_end(ends[1]);
+  Result<base::Pipe> pipe = base::MakePipe();
+  if (!pipe) return FailWith("pipe failed");
   const pid_t child = ::fork();
   if (child < 0) return FailWith("fork failed");
   if (child == 0) {
     ::setsid();
-    CloseAllBut(write_end.get(), write_end.get());
+    CloseAllBut(pipe->write.get(), pipe->write.get());
     if (::chdir("/") != 0) ::_exit(1);
     ::_exit(RunDaemon(folders, options, [&] {
       const base::UniqueFd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
       for (const int fd : {0, 1, 2}) ::dup2(null.get(), fd);
-      (void)!::write(write_end.get(), "!", 1);
-      write_end.reset();
+      (void)!::write(pipe->write.get(), "!", 1);
+      pipe->write.reset();
     }));
   }
-  write_end.reset();
-  char byte = 0;
-  ssize_t got = 0;
-  do {
-    got = ::read(read_end.get(), &byte, 1);
-  } while (got < 0 && errno == EINTR);
-  return got == 1 ? 0 : 1;
+  pipe->write.reset();
+  return base::ReadAll(pipe->read.get(), 1).value_or("").empty() ? 1 : 0;
 }
 
 }  // namespace
-
-int FailWith(const std::string& text) {
-  std::fputs((text + "\n").c_str(), stderr);
-  return 1;
-}
 
 int StartMpsDaemon(const MpsFolders& folders, bool foreground, const MpsDaemonOptions& options) {
   if (options.multi_user && ::geteuid() != 0)
@@ -94,11 +88,10 @@ int StartMpsDaemon(const MpsFolders& folders, bool foreground, const MpsDaemonOp
 namespace {
 
 constexpr const char* kNoDaemon = "Cannot find MPS control daemon process";
-constexpr auto kUntilAnswered = std::chrono::hours(24 * 365);
 
 int PrintAnswer(base::LineSocket& daemon) {
   while (true) {
-    const Result<std::string> line = daemon.Receive(kUntilAnswered);
+    const Result<std::string> line = daemon.Receive(kForEver);
     std::fflush(stdout);
     if (!line) return FailWith(kNoDaemon);
     if (*line == kMpsAnswerEnd) return 0;
@@ -107,18 +100,13 @@ int PrintAnswer(base::LineSocket& daemon) {
   }
 }
 
-std::string BehaviourWords(const MpsFolders& folders) {
-  std::string words = base::GetEnv(kMpsBehaviourVariable) + " ";
-  words += base::ReadFile(folders.BehaviourFile(), kMaxMpsLine).value_or("");
-  std::replace_if(
-      words.begin(), words.end(), [](char c) { return c == ',' || c == '\n'; }, ' ');
-  return words;
-}
-
 }  // namespace
 
 bool MpsBehaves(const MpsFolders& folders, std::string_view word) {
-  const std::string words = BehaviourWords(folders);
+  std::string words = base::GetEnv(kMpsBehaviourVariable) + " ";
+  words += base::ReadFile(folders.BehaviourFile(), kMaxMpsLine).value_or("");
+  std::ranges::replace_if(
+      words, [](char c) { return c == ',' || c == '\n'; }, ' ');
   const std::vector<std::string_view> pieces = base::SplitWords(words);
   return std::ranges::find(pieces, word) != pieces.end();
 }
@@ -131,14 +119,11 @@ int RunMpsCommand(const MpsFolders& folders, const std::string& command) {
 }
 
 int RunMpsCommands(const MpsFolders& folders) {
-  char* line = nullptr;
-  std::size_t room = 0;
   int code = 0;
-  while (code == 0 && ::getline(&line, &room, stdin) > 0) {
+  for (std::string line; code == 0 && std::getline(std::cin, line);) {
     const std::string command(base::Trim(line));
     if (!command.empty()) code = RunMpsCommand(folders, command);
   }
-  std::free(line);
   return code;
 }
 

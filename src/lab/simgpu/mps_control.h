@@ -17,9 +17,6 @@ inline constexpr const char* kMpsBehaviourVariable = "CARMA_SIMMPS_BEHAVIOUR";
 // otherwise, like branch 550. Unknown words have no effect.
 bool MpsBehaves(const MpsFolders& folders, std::string_view word);
 
-// Prints one line on stderr and returns exit code 1.
-int FailWith(const std::string& text);
-
 // Implements `-d` and `-f`. `-d` starts the control daemon in the background. It returns 0 once the
 // daemon responds, or 1 with a line on stderr if the daemon cannot start or another daemon is
 // already running. `-f` runs the daemon in this process until it exits. multi_user: the MPS server

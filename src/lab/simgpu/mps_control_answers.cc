@@ -67,38 +67,30 @@ std::string ControlDaemon::ExecuteThree(const Words& words) {
   if (command == "server create") {
     const auto uid = base::ParseInt(option("--uid="));
     if (!uid) return Refuse("a name or --uid is required");
-    const bool there = !servers_.empty() || StartServer(static_cast<uid_t>(*uid));
-    return there ? "" : Refuse("the server did not start");
+    return StartServer(static_cast<uid_t>(*uid)) ? "" : Refuse("the server did not start");
   }
   if (command == "client terminate" && words.size() == 3) {
-    for (Server& server : servers_) {
-      if (Ask(server, "terminate " + std::string(words[2])) == "done") return "";
-    }
-    return Refuse("no such client");
+    const std::optional<std::string> answer = Ask("terminate " + std::string(words[2]));
+    return answer == "done" ? "" : Refuse("no such client");
   }
   return Refuse("unknown command");
 }
 
 std::string ControlDaemon::NamedServers() {
-  std::vector<std::string> rows;
-  for (Server& server : servers_) {
-    const std::string status = Ask(server, "status").value_or("");
-    rows.push_back(fmt::format("{},{},{},{},{},{},-", ServerName(server.uid), server.uid,
-                               server.pid, status == "ACTIVE" ? "Ready" : status, folders_.pipes,
-                               terms_.visible_devices.value_or("all")));
-  }
-  return base::Join(rows, "\n");
+  if (!server_) return "";
+  const std::string status = Ask("status").value_or("");
+  return fmt::format("{},{},{},{},{},{},-", ServerName(server_->uid), server_->uid, server_->pid,
+                     status == "ACTIVE" ? "Ready" : status, folders_.pipes,
+                     terms_.visible_devices.value_or("all"));
 }
 
 std::string ControlDaemon::NamedClients(std::string_view name) {
   std::vector<std::string> rows;
-  for (Server& server : servers_) {
-    if (ServerName(server.uid) != name) continue;
-    const std::string clients = Ask(server, "clients").value_or("");
-    for (const std::string_view pid : base::SplitWords(clients)) {
-      const auto stat = base::ReadProcessStat(static_cast<pid_t>(base::ParseInt(pid).value_or(0)));
-      rows.push_back(fmt::format("{},{},0,default,{}", pid, name, stat ? stat->command : ""));
-    }
+  if (!server_ || ServerName(server_->uid) != name) return "";
+  const std::string clients = Ask("clients").value_or("");
+  for (const std::string_view pid : base::SplitWords(clients)) {
+    const auto stat = base::ReadProcessStat(static_cast<pid_t>(base::ParseInt(pid).value_or(0)));
+    rows.push_back(fmt::format("{},{},0,default,{}", pid, name, stat ? stat->command : ""));
   }
   return base::Join(rows, "\n");
 }
@@ -108,34 +100,29 @@ std::string ControlDaemon::StartServerCommand(const Words& words) {
   if (words[1] != "-uid" || !uid || *uid < 0 || *uid > 0xffff'fffe)
     return "A user id (UID) is required to start a new server";
   // If the server does not start, the log and the list of servers show this.
-  if (servers_.empty()) (void)StartServer(static_cast<uid_t>(*uid));
+  StartServer(static_cast<uid_t>(*uid));
   return "";
 }
 
 std::string ControlDaemon::ServerList(const Words&) {
-  std::vector<std::string> pids;
-  for (const Server& server : servers_) pids.push_back(std::to_string(server.pid));
-  return base::Join(pids, "\n");
+  return server_ ? std::to_string(server_->pid) : "";
 }
 
 std::string ControlDaemon::ServerStatus(const Words& words) {
-  Server* const server = FindServer(words[1]);
-  if (!server) return NoServer(words[1]);
-  return Ask(*server, "status").value_or("get_server_status: the server is not responding");
+  if (!IsServer(words[1])) return NoServer(words[1]);
+  return Ask("status").value_or("get_server_status: the server is not responding");
 }
 
 std::string ControlDaemon::ClientList(const Words& words) {
-  Server* const server = FindServer(words[1]);
-  if (!server) return NoServer(words[1]);
-  std::string pids = Ask(*server, "clients").value_or("");
-  std::replace(pids.begin(), pids.end(), ' ', '\n');
+  if (!IsServer(words[1])) return NoServer(words[1]);
+  std::string pids = Ask("clients").value_or("");
+  std::ranges::replace(pids, ' ', '\n');
   return pids;
 }
 
 std::string ControlDaemon::TerminateClient(const Words& words) {
-  Server* const server = FindServer(words[1]);
-  if (!server) return fmt::format("{}\n{}!\n1", NoServer(words[1]), NoServer(words[1]));
-  const std::optional<std::string> answer = Ask(*server, "terminate " + std::string(words[2]));
+  if (!IsServer(words[1])) return fmt::format("{0}\n{0}!\n1", NoServer(words[1]));
+  const std::optional<std::string> answer = Ask("terminate " + std::string(words[2]));
   if (!answer) return "terminate_client: the server is not responding";
   return *answer == "done" ? "0" : *answer + "\n1";
 }

@@ -38,13 +38,6 @@ sigset_t ServedSignals() {
   return set;
 }
 
-std::optional<uid_t> PeerUid(int fd) {
-  ucred peer{};
-  socklen_t size = sizeof peer;
-  if (::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return std::nullopt;
-  return peer.uid;
-}
-
 // Makes this process run as the user whose clients it serves.
 bool BecomeServerUser(uid_t uid) {
   if (uid == ::geteuid()) return true;
@@ -102,13 +95,17 @@ Result<Unit> ControlDaemon::Open() {
 }
 
 int ControlDaemon::Run() {
-  while (!(quitting_ && (Idle() || (quit_at_ns_ && base::BootTimeNs() >= *quit_at_ns_)))) {
+  const auto may_exit = [this] {
+    return Ask("clients").value_or("").empty() ||
+           (quit_at_ns_ && base::BootTimeNs() >= *quit_at_ns_);
+  };
+  while (!(quitting_ && may_exit())) {
     pollfd watched[3] = {
         {listener_.get(), POLLIN, 0}, {privileged_.get(), POLLIN, 0}, {signals_.get(), POLLIN, 0}};
-    // The daemon gets no message when a server's last client leaves, so it polls its servers while
+    // The daemon gets no message when the server's last client leaves, so it polls its server while
     // quitting.
     if (::poll(watched, 3, quitting_ ? 20 : -1) < 0 && errno != EINTR) return 1;
-    if (watched[2].revents != 0) ServeSignals();
+    if (watched[2].revents != 0) ReapServer();
     if (watched[0].revents != 0) ServePeer(listener_);
     if (watched[1].revents != 0) ServePeer(privileged_);
   }
@@ -116,19 +113,12 @@ int ControlDaemon::Run() {
   return failed_ ? 1 : 0;
 }
 
-bool ControlDaemon::Idle() {
-  return std::ranges::all_of(servers_, [this](Server& server) {
-    const std::optional<std::string> clients = Ask(server, "clients");
-    return !clients || clients->empty();
-  });
-}
-
 void ControlDaemon::Shutdown() {
-  for (Server& server : servers_) {
+  if (server_) {
     // Kills a server that does not respond to the quit request.
-    if (Ask(server, "quit") != "bye") failed_ = ::kill(server.pid, SIGKILL) == 0;
-    ::waitpid(server.pid, nullptr, 0);
-    ::unlink(server.path.c_str());
+    if (Ask("quit") != "bye") failed_ = ::kill(server_->pid, SIGKILL) == 0;
+    ::waitpid(server_->pid, nullptr, 0);
+    ::unlink(server_->path.c_str());
   }
   Note("Exit");
   // Removes the FIFO and the pid file. The lock and the daemon's sockets remain.
@@ -137,39 +127,34 @@ void ControlDaemon::Shutdown() {
   for (const base::LineSocket& peer : quitters_) peer.Send(failed_ ? kMpsFailed : kMpsAnswerEnd);
 }
 
-void ControlDaemon::ServeSignals() {
+void ControlDaemon::ReapServer() {
   signalfd_siginfo news{};
   while (::read(signals_.get(), &news, sizeof news) == sizeof news) {
   }
-  ReapServers();
-}
-
-void ControlDaemon::ReapServers() {
-  for (std::size_t i = servers_.size(); i-- > 0;) {
-    int status = 0;
-    if (::waitpid(servers_[i].pid, &status, WNOHANG) != servers_[i].pid) continue;
-    Note(fmt::format("Server {} exited with status {}", servers_[i].pid, status));
-    failed_ = failed_ || status != 0;
-    ::unlink(servers_[i].path.c_str());
-    servers_.erase(servers_.begin() + static_cast<std::ptrdiff_t>(i));
-  }
+  int status = 0;
+  if (!server_ || ::waitpid(server_->pid, &status, WNOHANG) != server_->pid) return;
+  Note(fmt::format("Server {} exited with status {}", server_->pid, status));
+  failed_ = failed_ || status != 0;
+  ::unlink(server_->path.c_str());
+  server_.reset();
 }
 
 void ControlDaemon::ServePeer(const base::UniqueFd& listener) {
   base::UniqueFd fd(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
   if (!fd) return;
-  const std::optional<uid_t> uid = PeerUid(fd.get());
+  const std::optional<ucred> credentials = PeerOf(fd.get());
   base::LineSocket peer(std::move(fd));
   const Result<std::string> line = peer.Receive(kPatience);
-  if (!line || !uid) return;
+  if (!line || !credentials) return;
+  const uid_t uid = credentials->uid;
   if (MpsBehaves(folders_, "hang")) return unanswered_.push_back(std::move(peer));
   if (MpsBehaves(folders_, "crash")) ::_exit(134);
-  ReapServers();
+  ReapServer();
   const bool commands = &listener == &privileged_;
   if (!commands && line->starts_with("client "))
-    return ServeClient(peer, *uid, std::string_view(*line).substr(7));
+    return ServeClient(peer, uid, std::string_view(*line).substr(7));
   if (!commands || !line->starts_with("command ")) return;
-  const bool allowed = *uid == 0 || *uid == ::geteuid();
+  const bool allowed = uid == 0 || uid == ::geteuid();
   const std::string answer =
       allowed ? Execute(std::string_view(*line).substr(8)) : "Permission denied";
   if (!answer.empty()) peer.Send(answer);
@@ -178,25 +163,25 @@ void ControlDaemon::ServePeer(const base::UniqueFd& listener) {
 }
 
 void ControlDaemon::ServeClient(base::LineSocket& peer, uid_t uid, std::string_view partition) {
-  const auto refuse = [&peer](MpsError error) {
-    peer.Send(fmt::format("error {}", static_cast<int>(error)));
-  };
+  const auto refuse = [&peer](MpsError error) { peer.Send(FormatMpsError(error)); };
   // Like NVIDIA's daemon, this daemon serves one user at a time. Unlike NVIDIA's, it refuses a
   // second user instead of making the user wait.
-  const bool others = !options_.multi_user && !servers_.empty() && servers_.front().uid != uid;
+  const bool others = !options_.multi_user && server_ && server_->uid != uid;
   if (quitting_ || others) return refuse(MpsError::kConnectionFailed);
   const std::optional<double> percent = PartitionPercent(partition);
   if (options_.partitions && !percent) return refuse(MpsError::kInvalidResourceConfiguration);
-  const Result<Server*> server = servers_.empty() ? StartServer(uid) : &servers_.front();
-  if (!server) return refuse(MpsError::kServerNotReady);
-  if (percent) Ask(**server, fmt::format("partition {} {}", partition, *percent));
-  peer.Send("server " + (*server)->path);
+  if (!StartServer(uid)) return refuse(MpsError::kServerNotReady);
+  MpsWelcome welcome = terms_;
+  welcome.thread_percentage = percent.value_or(terms_.thread_percentage);
+  peer.Send(std::string(kMpsServer) + server_->path);
+  peer.Send(FormatMpsWelcome(welcome));
 }
 
-Result<ControlDaemon::Server*> ControlDaemon::StartServer(uid_t uid) {
+bool ControlDaemon::StartServer(uid_t uid) {
+  if (server_) return true;
   const auto fail = [this](const std::string& why) {
     Note("Failed to start a server: " + why);
-    return Unavailable(why);
+    return false;
   };
   if (MpsBehaves(folders_, "server-fails")) {
     failed_ = true;
@@ -222,26 +207,22 @@ Result<ControlDaemon::Server*> ControlDaemon::StartServer(uid_t uid) {
     ::sigprocmask(SIG_UNBLOCK, &served, nullptr);
     ::prctl(PR_SET_NAME, "nvidia-cuda-mps-server");
     if (!BecomeServerUser(uid)) ::_exit(1);
-    ::_exit(MpsServer(folders_, std::move(*listener), std::move(theirs), terms_).Run());
+    ::_exit(MpsServer(folders_, std::move(*listener), std::move(theirs)).Run());
   }
   Note(fmt::format("Starting new server {} for user {}", child, uid));
   Note(fmt::format("NEW SERVER {}: Ready", child));
-  servers_.push_back({child, uid, path, base::LineSocket(std::move(ours))});
-  return &servers_.back();
+  server_ = Server{child, uid, path, base::LineSocket(std::move(ours))};
+  return true;
 }
 
-ControlDaemon::Server* ControlDaemon::FindServer(std::string_view pid) {
-  const auto number = base::ParseInt(pid);
-  const auto found =
-      std::ranges::find_if(servers_, [&](const Server& server) { return number == server.pid; });
-  return found == servers_.end() ? nullptr : &*found;
+bool ControlDaemon::IsServer(std::string_view pid) const {
+  return server_ && base::ParseInt(pid) == server_->pid;
 }
 
-std::optional<std::string> ControlDaemon::Ask(Server& server, const std::string& request) {
-  if (!server.channel.Send(request)) return std::nullopt;
-  Result<std::string> answer = server.channel.Receive(kPatience);
-  if (!answer) return std::nullopt;
-  return std::move(*answer);
+std::optional<std::string> ControlDaemon::Ask(const std::string& request) {
+  if (!server_ || !server_->channel.Send(request)) return std::nullopt;
+  Result<std::string> answer = server_->channel.Receive(kPatience);
+  return answer ? std::optional(std::move(*answer)) : std::nullopt;
 }
 
 }  // namespace carma::simgpu

@@ -1,4 +1,4 @@
-// The control daemon of the simulated MPS: its sockets, its servers and the commands that it
+// The control daemon of the simulated MPS: its sockets, its server and the commands that it
 // accepts. Private to carma-simmps.
 #pragma once
 
@@ -48,16 +48,15 @@ class ControlDaemon {
   bool Is535() const { return MpsBehaves(folders_, "r535"); }
 
   // ---- mps_control_daemon.cc ----
-  void ServeSignals();
-  void ReapServers();
+  void ReapServer();
   void ServePeer(const base::UniqueFd& listener);
   void ServeClient(base::LineSocket& peer, uid_t uid, std::string_view partition);
-  Result<Server*> StartServer(uid_t uid);
-  Server* FindServer(std::string_view pid);
-  // Returns the server's reply as one line. Empty if the server does not reply; its process is then
-  // considered to have exited.
-  std::optional<std::string> Ask(Server& server, const std::string& request);
-  bool Idle();
+  // Starts the server unless it is running. Returns whether it is running now.
+  bool StartServer(uid_t uid);
+  bool IsServer(std::string_view pid) const;
+  // Returns the server's reply as one line. Empty if there is no server or it does not reply; its
+  // process is then considered to have exited.
+  std::optional<std::string> Ask(const std::string& request);
   void Shutdown();
 
   // ---- mps_control_answers.cc: the program that sent a command prints its answer ----
@@ -96,7 +95,7 @@ class ControlDaemon {
   std::vector<Gpu> gpus_;  // empty unless the daemon partitions the SMs
   int partitions_made_ = 0;
   MpsWelcome terms_;
-  std::vector<Server> servers_;
+  std::optional<Server> server_;
   int started_ = 0;
   const bool three_ = base::GetEnv(kMpsProtocolVariable) == "3";
   bool refused_ = false;                      // the program that sent the current command must fail

@@ -43,11 +43,9 @@ std::optional<double> ControlDaemon::PartitionPercent(std::string_view name) {
 
 std::set<std::string> ControlDaemon::UsedPartitions() {
   std::set<std::string> used;
-  for (Server& server : servers_) {
-    const std::string answer = Ask(server, "partitions").value_or("");
-    for (const std::string_view name : base::SplitWords(answer))
-      used.emplace(name.substr(name.find('/') + 1));
-  }
+  const std::string answer = Ask("partitions").value_or("");
+  for (const std::string_view name : base::SplitWords(answer))
+    used.emplace(name.substr(name.find('/') + 1));
   return used;
 }
 

@@ -16,21 +16,7 @@
 #include "lab/simgpu/mps_control.h"
 
 namespace carma::simgpu {
-namespace {
-
 using namespace std::chrono_literals;
-
-std::string ErrorLine(MpsError error) {
-  return fmt::format("error {}", static_cast<int>(error));
-}
-
-pid_t PeerPid(int fd) {
-  ucred peer{};
-  socklen_t size = sizeof peer;
-  return ::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 ? peer.pid : 0;
-}
-
-}  // namespace
 
 void MpsLog(const MpsFolders& folders, std::string_view file, std::string_view who,
             const std::string& text) {
@@ -51,13 +37,7 @@ void MpsServer::Note(const std::string& text) const {
 }
 
 bool MpsServer::Faulted() const {
-  return MpsBehaves(folders_, "fault") ||
-         std::ranges::any_of(clients_, [](const Client& c) { return c.affected; });
-}
-
-int MpsServer::JoinedClients() const {
-  return static_cast<int>(
-      std::ranges::count_if(clients_, [](const Client& c) { return c.joined; }));
+  return MpsBehaves(folders_, "fault") || std::ranges::any_of(clients_, &Client::affected);
 }
 
 int MpsServer::Run() {
@@ -85,7 +65,7 @@ int MpsServer::Run() {
 void MpsServer::Accept() {
   base::UniqueFd fd(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
   if (!fd) return;
-  const pid_t pid = PeerPid(fd.get());
+  const pid_t pid = PeerOf(fd.get()).value_or(ucred{}).pid;
   clients_.push_back({base::LineSocket(std::move(fd)), pid});
 }
 
@@ -112,11 +92,6 @@ std::string MpsServer::Answer(const std::string& request) {
     for (const Client& client : clients_) used += client.joined ? client.partition + " " : "";
     return used;
   }
-  if (request.starts_with("partition ")) {
-    const std::vector<std::string_view> words = base::SplitWords(request);
-    partitions_[std::string(words[1])] = ParseMpsPercentage(words[2]).value_or(100);
-    return "done";
-  }
   if (request.starts_with("terminate "))
     return Terminate(static_cast<pid_t>(base::ParseInt(request.substr(10)).value_or(0)));
   quit_ = request == "quit";
@@ -129,7 +104,7 @@ std::string MpsServer::Terminate(pid_t pid) {
     if (!client.joined || client.pid != pid) continue;
     Note(fmt::format("Client {} is terminated", pid));
     client.terminated = found = true;
-    client.socket.Send(ErrorLine(MpsError::kClientTerminated));
+    client.socket.Send(FormatMpsError(MpsError::kClientTerminated));
   }
   return found ? "done" : fmt::format("Invalid process {}!", pid);
 }
@@ -152,17 +127,14 @@ bool MpsServer::ServeClient(Client& client) {
 
 void MpsServer::Admit(Client& client, std::string_view partition) {
   if (Faulted()) {
-    client.socket.Send(ErrorLine(MpsError::kServerNotReady));
-  } else if (JoinedClients() >= kMaxMpsClients || MpsBehaves(folders_, "full")) {
-    client.socket.Send(ErrorLine(MpsError::kMaxClients));
+    client.socket.Send(FormatMpsError(MpsError::kServerNotReady));
+  } else if (std::ranges::count_if(clients_, &Client::joined) >= kMaxMpsClients ||
+             MpsBehaves(folders_, "full")) {
+    client.socket.Send(FormatMpsError(MpsError::kMaxClients));
   } else {
-    MpsWelcome welcome = terms_;
-    if (const auto its = partitions_.find(partition); its != partitions_.end()) {
-      client.partition = its->first;
-      welcome.thread_percentage = its->second;
-    }
+    client.partition = partition;
     client.joined = true;
-    client.socket.Send(FormatMpsWelcome(welcome));
+    client.socket.Send(kMpsJoined);
     Note(fmt::format("Client {} connected", client.pid));
   }
 }
@@ -175,19 +147,15 @@ void MpsServer::ShowItself(std::string_view place_and_path) {
   const std::size_t blank = key.find(' ');
   const auto place = base::ParseInt(place_and_path.substr(0, blank));
   if (blank == key.npos || !place || *place < 0 || *place >= kMaxPlaces) return;
-  const std::string path = key.substr(blank + 1);
-  if (!gpus_.contains(path)) {
-    auto attached = simgpu::Server::Attach(path);
-    if (!attached) return;
-    gpus_[path] = std::move(*attached);
-  }
+  auto gpus = simgpu::Server::Attach(key.substr(blank + 1));
+  if (!gpus) return;
   const base::ProcessId self = base::SelfProcess();
   std::optional<Shortage> shortage;
-  auto joined = gpus_[path]->Join({.pid = self.pid,
-                                   .start_ticks = self.start_ticks,
-                                   .shares = {{static_cast<int>(*place), kMpsServerMib, 0}}},
-                                  shortage);
-  if (joined && *joined) residencies_[key] = std::move(*joined);
+  auto joined = (*gpus)->Join({.pid = self.pid,
+                               .start_ticks = self.start_ticks,
+                               .shares = {{static_cast<int>(*place), kMpsServerMib, 0}}},
+                              shortage);
+  if (joined && *joined) residencies_[key] = {std::move(*gpus), std::move(*joined)};
 }
 
 // The clients on a GPU share one context, so a fault in one client affects them all.
@@ -202,7 +170,7 @@ void MpsServer::FaultOf(const Client& culprit) {
       continue;
     }
     client.affected = true;
-    if (client.pid != culprit.pid) client.socket.Send(ErrorLine(error));
+    if (client.pid != culprit.pid) client.socket.Send(FormatMpsError(error));
   }
 }
 

@@ -9,6 +9,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/unique_fd.h"
@@ -30,12 +31,8 @@ void MpsLog(const MpsFolders& folders, std::string_view file, std::string_view w
 class MpsServer {
  public:
   // listener: socket for clients. channel: connection to the control daemon.
-  MpsServer(const MpsFolders& folders, base::UniqueFd listener, base::UniqueFd channel,
-            MpsWelcome terms)
-      : folders_(folders),
-        listener_(std::move(listener)),
-        channel_(base::LineSocket(std::move(channel))),
-        terms_(std::move(terms)) {}
+  MpsServer(const MpsFolders& folders, base::UniqueFd listener, base::UniqueFd channel)
+      : folders_(folders), listener_(std::move(listener)), channel_(std::move(channel)) {}
 
   // Runs until the daemon sends quit, or until the daemon and the last client are gone. Returns the
   // exit status. If a client was killed while computing, the server exits immediately.
@@ -65,18 +62,15 @@ class MpsServer {
   void ShowItself(std::string_view place_and_path);
   void FaultOf(const Client& culprit);
   void Lose(const Client& client);
-  int JoinedClients() const;
 
   MpsFolders folders_;
   base::UniqueFd listener_;
   base::LineSocket channel_;
-  MpsWelcome terms_;
   std::vector<Client> clients_;
-  // Percentage of the SMs by partition; empty unless the SMs are partitioned.
-  std::map<std::string, double, std::less<>> partitions_;
-  // Used to list this server among the processes of its clients' GPUs.
-  std::map<std::string, std::unique_ptr<simgpu::Server>> gpus_;
-  std::map<std::string, std::unique_ptr<Residency>> residencies_;
+  // Used to list this server among the processes of its clients' GPUs, by Client::uses. A residency
+  // must end before its simulated server.
+  std::map<std::string, std::pair<std::unique_ptr<simgpu::Server>, std::unique_ptr<Residency>>>
+      residencies_;
   bool quit_ = false;
 };
 

@@ -1,7 +1,6 @@
 #include "lab/simgpu/mps_wire.h"
 
 #include <fmt/format.h>
-#include <sys/socket.h>
 #include <sys/un.h>
 
 #include <algorithm>
@@ -27,8 +26,7 @@ struct ErrorFact {
   CudaError cuda;
 };
 constexpr std::array kErrorFacts{
-    ErrorFact{MpsError::kForeignAccess,
-              {"CUDA_ERROR_ILLEGAL_ADDRESS", "an illegal memory access was encountered"}},
+    ErrorFact{MpsError::kForeignAccess, kIllegalAddress},
     ErrorFact{MpsError::kLaunchFailed, {"CUDA_ERROR_LAUNCH_FAILED", "unspecified launch failure"}},
     ErrorFact{MpsError::kConnectionFailed,
               {"CUDA_ERROR_MPS_CONNECTION_FAILED",
@@ -77,15 +75,18 @@ MpsFolders MpsFoldersFromEnvironment() {
 }
 
 CudaError CudaErrorOf(MpsError error) {
-  const auto* fact = std::ranges::find(kErrorFacts, error, &ErrorFact::error);
-  return fact == kErrorFacts.end() ? CudaError{} : fact->cuda;
+  return std::ranges::find(kErrorFacts, error, &ErrorFact::error)->cuda;
 }
 
-MpsError MpsErrorFromNumber(std::int64_t number) {
+std::string FormatMpsError(MpsError error) {
+  return fmt::format("error {}", static_cast<int>(error));
+}
+
+MpsError ParseMpsError(std::string_view line) {
   for (const ErrorFact& fact : kErrorFacts) {
-    if (static_cast<std::int64_t>(fact.error) == number) return fact.error;
+    if (line == FormatMpsError(fact.error)) return fact.error;
   }
-  return MpsError::kNone;
+  return MpsError::kConnectionFailed;
 }
 
 Result<MpsMemoryLimits> ParseMpsMemoryLimits(std::string_view text) {
@@ -136,11 +137,16 @@ Result<MpsWelcome> ParseMpsWelcome(std::string_view line) {
   const auto words = base::SplitWords(line);
   if (words.size() != 2 || !words[0].starts_with("threads=") || !words[1].starts_with("limits="))
     return wrong;
-  const double threads = CARMA_TRY(ParseMpsPercentage(words[0].substr(8)));
-  MpsMemoryLimits limits = CARMA_TRY(ParseMpsMemoryLimits(words[1].substr(7)));
-  welcome.thread_percentage = threads;
-  welcome.memory_limits = std::move(limits);
+  welcome.thread_percentage = CARMA_TRY(ParseMpsPercentage(words[0].substr(8)));
+  welcome.memory_limits = CARMA_TRY(ParseMpsMemoryLimits(words[1].substr(7)));
   return welcome;
+}
+
+std::optional<ucred> PeerOf(int socket) {
+  ucred peer{};
+  socklen_t size = sizeof peer;
+  if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return std::nullopt;
+  return peer;
 }
 
 Result<base::LineSocket> ConnectTo(const std::string& path) {

@@ -2,6 +2,9 @@
 // The names of files, commands and errors are NVIDIA's; everything else is CARMA's own.
 #pragma once
 
+#include <sys/socket.h>
+
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -46,9 +49,12 @@ enum class MpsError {
   // The client has no SM partition even though the daemon partitions the SMs.
   kInvalidResourceConfiguration = 915,
 };
+// error: not kNone.
 CudaError CudaErrorOf(MpsError error);
-// The error with this number; kNone for any other number.
-MpsError MpsErrorFromNumber(std::int64_t number);
+// The reply to a client that is refused or has failed: "error 807".
+std::string FormatMpsError(MpsError error);
+// kConnectionFailed if the line is not an error, because the peer then is not an MPS server.
+MpsError ParseMpsError(std::string_view line);
 
 // Memory limits by the server's device numbers: "0=6144M,1=2G". Returns kInvalid for other text.
 using MpsMemoryLimits = std::map<int, std::int64_t>;  // MiB
@@ -57,7 +63,7 @@ std::string FormatMpsMemoryLimits(const MpsMemoryLimits& limits);
 // Parses a percentage above 0 and at most 100. Returns kInvalid for any other text.
 Result<double> ParseMpsPercentage(std::string_view text);
 
-// The server's reply to a client that it accepts.
+// What applies to a client that the daemon sends to its server.
 struct MpsWelcome {
   double thread_percentage = 100;
   MpsMemoryLimits memory_limits;
@@ -65,10 +71,19 @@ struct MpsWelcome {
   std::optional<std::string> visible_devices;
   friend bool operator==(const MpsWelcome&, const MpsWelcome&) = default;
 };
+// The replies to a client: from the daemon, followed by the path of the server's socket and, in a
+// line of its own, a welcome; and from the server.
+inline constexpr std::string_view kMpsServer = "server ";
+inline constexpr std::string_view kMpsJoined = "joined";
 std::string FormatMpsWelcome(const MpsWelcome& welcome);
 // Returns kInvalid if the line is not a welcome message.
 Result<MpsWelcome> ParseMpsWelcome(std::string_view line);
 
+// How long a program waits for a reply that may never come.
+inline constexpr auto kForEver = std::chrono::hours(24 * 365);
+
+// The process at the other end of a socket; empty if it is unknown.
+std::optional<ucred> PeerOf(int socket);
 // Returns the errors of connect(2), or kInvalid if the path is too long for a socket.
 Result<base::LineSocket> ConnectTo(const std::string& path);
 // Creates a listening socket at this path, which must not exist yet. Returns the errors of bind(2),
