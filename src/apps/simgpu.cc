@@ -226,7 +226,7 @@ std::vector<Verb> AddVerbs(CLI::App& app, Arguments& arguments) {
                     "the server's time at creation (default: now)");
   verbs[1].app->add_flag("--json", arguments.json, "print JSON");
   CLI::App& fault = *verbs[2].app;
-  fault.add_option("--kind", arguments.kind, std::string(carma::simgpu::kFaultKinds))->required();
+  fault.add_option("--kind", arguments.kind, carma::simgpu::FaultKinds())->required();
   fault.add_option("--code", arguments.code, "NVML error name or number (--kind error)")
       ->capture_default_str();
   fault.add_option("--function", arguments.function,

@@ -242,7 +242,7 @@ TEST_P(DriverFaultsTest, CallersReturnWhenAHangEnds) {
 TEST_P(DriverFaultsTest, DetectsWrongReadings) {
   for (const FaultKind lie :
        {FaultKind::kNanActivity, FaultKind::kUsedOverTotal, FaultKind::kNoMemoryValue}) {
-    SCOPED_TRACE(FaultKindName(lie));
+    SCOPED_TRACE(base::WordOf(lie));
     ASSERT_TRUE(shared_->SetFault({lie, 0, 0, ""}));
     EXPECT_EQ(Outcome(Read(0)), ErrorCode::kCorrupt);
     ExpectTheOtherServes(count_);

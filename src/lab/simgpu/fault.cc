@@ -1,5 +1,9 @@
 #include "lab/simgpu/fault.h"
 
+#include <fmt/format.h>
+
+#include <ranges>
+
 #include "base/text.h"
 #include "gpu/nvml_abi.h"
 
@@ -7,20 +11,6 @@ namespace carma::simgpu {
 namespace {
 
 namespace nvml = gpu::nvml;
-
-struct KindName {
-  FaultKind kind;
-  std::string_view name;
-};
-constexpr KindName kKindNames[] = {{FaultKind::kHang, "hang"},
-                                   {FaultKind::kLost, "lost"},
-                                   {FaultKind::kError, "error"},
-                                   {FaultKind::kNanActivity, "nan-activity"},
-                                   {FaultKind::kUsedOverTotal, "used-over-total"},
-                                   {FaultKind::kNoMemoryValue, "no-memory-value"},
-                                   {FaultKind::kStale, "stale"},
-                                   {FaultKind::kVanish, "vanish"},
-                                   {FaultKind::kNoPidMemory, "no-process-memory"}};
 
 struct CodeName {
   nvml::Return code;
@@ -50,19 +40,13 @@ constexpr CodeName kCodeNames[] = {
 
 }  // namespace
 
-std::string_view FaultKindName(FaultKind kind) {
-  for (const KindName& known : kKindNames) {
-    if (known.kind == kind) return known.name;
-  }
-  return "none";
+std::string FaultKinds() {
+  return fmt::format("{}", fmt::join(kFaultKindWords | std::views::values, ", "));
 }
 
 Result<FaultKind> ParseFaultKind(std::string_view name) {
-  for (const KindName& known : kKindNames) {
-    if (known.name == name) return known.kind;
-  }
-  return Invalid("unknown fault '" + base::Printable(name, 40) + "', expected one of " +
-                 std::string(kFaultKinds));
+  if (const auto known = base::FromWord<FaultKind>(name)) return *known;
+  return Invalid("unknown fault '{}', expected one of {}", base::Printable(name, 40), FaultKinds());
 }
 
 Result<std::int32_t> ParseNvmlCode(std::string_view text) {
@@ -71,8 +55,9 @@ Result<std::int32_t> ParseNvmlCode(std::string_view text) {
   }
   const auto number = base::ParseInt(text);
   if (number && *number > 0 && *number <= 999) return static_cast<std::int32_t>(*number);
-  return Invalid("unknown NVML error '" + base::Printable(text, 40) +
-                 "', expected a name such as GPU_IS_LOST or TIMEOUT, or 1 to 999");
+  return Invalid(
+      "unknown NVML error '{}', expected a name such as GPU_IS_LOST or TIMEOUT, or 1 to 999",
+      base::Printable(text, 40));
 }
 
 const char* NvmlText(std::int32_t code) {

@@ -4,8 +4,10 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "base/result.h"
+#include "base/words.h"
 
 namespace carma::simgpu {
 
@@ -22,6 +24,17 @@ enum class FaultKind : std::uint32_t {
   kNoPidMemory,    // process memory is the "not available" sentinel
 };
 
+inline constexpr std::pair<FaultKind, std::string_view> kFaultKindWords[] = {
+    {FaultKind::kHang, "hang"},
+    {FaultKind::kLost, "lost"},
+    {FaultKind::kError, "error"},
+    {FaultKind::kNanActivity, "nan-activity"},
+    {FaultKind::kUsedOverTotal, "used-over-total"},
+    {FaultKind::kNoMemoryValue, "no-memory-value"},
+    {FaultKind::kStale, "stale"},
+    {FaultKind::kVanish, "vanish"},
+    {FaultKind::kNoPidMemory, "no-process-memory"}};
+
 inline constexpr std::int32_t kWholeDriver = -1;
 
 struct Fault {
@@ -32,11 +45,8 @@ struct Fault {
   friend bool operator==(const Fault&, const Fault&) = default;
 };
 
-inline constexpr std::string_view kFaultKinds =
-    "hang, lost, error, nan-activity, used-over-total, no-memory-value, stale, vanish, "
-    "no-process-memory";
-
-std::string_view FaultKindName(FaultKind kind);
+// The words for all faults: "hang, lost, …".
+std::string FaultKinds();
 // Returns kInvalid with the list of known names if the name is unknown.
 Result<FaultKind> ParseFaultKind(std::string_view name);
 // Parses "TIMEOUT", "GPU_IS_LOST" … (NVML's names without NVML_ERROR_) or a number. Returns
@@ -46,3 +56,7 @@ Result<std::int32_t> ParseNvmlCode(std::string_view text);
 const char* NvmlText(std::int32_t code);
 
 }  // namespace carma::simgpu
+
+template <>
+inline constexpr carma::base::Words<carma::simgpu::FaultKind>
+    carma::base::kWordsOf<carma::simgpu::FaultKind> = carma::simgpu::kFaultKindWords;

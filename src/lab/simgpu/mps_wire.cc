@@ -113,8 +113,7 @@ std::string FormatMpsMemoryLimits(const MpsMemoryLimits& limits) {
 Result<double> ParseMpsPercentage(std::string_view text) {
   const auto value = base::ParseDouble(base::Trim(text));
   if (value && *value > 0 && *value <= 100) return *value;
-  return Invalid("'" + base::Printable(text, 40) +
-                 "': expected a percentage above 0 and at most 100");
+  return Invalid("'{}': expected a percentage above 0 and at most 100", base::Printable(text, 40));
 }
 
 std::string FormatMpsWelcome(const MpsWelcome& welcome) {

@@ -22,20 +22,12 @@ Result<Picture> Take(Server& server) {
   return picture;
 }
 
-std::string_view SharingName(core::SharingMethod sharing) {
-  return sharing == core::SharingMethod::kMps ? "mps" : "streams";
-}
-
 // The type of a GPU ("A100-40GB"), or the number and profile of an instance ("0: 3g.20gb").
 std::string PlaceName(const Server& server, int place) {
-  const GpuIdentity& identity = server.places()[static_cast<std::size_t>(place)];
+  const GpuIdentity& identity = server.place(place);
   if (identity.parent_uuid.empty()) return identity.type;
   return fmt::format("{}: {}", server.WholeGpu(place),
                      identity.nvml_name.substr(identity.nvml_name.rfind(' ') + 1));
-}
-
-std::string Target(const Fault& fault) {
-  return fault.gpu == kWholeDriver ? "driver" : fmt::format("GPU {}", fault.gpu);
 }
 
 }  // namespace
@@ -60,15 +52,18 @@ Result<std::string> ShowText(Server& server) {
   }
   for (const ResidentLook& resident : picture.residents) {
     text += fmt::format("{:>9} {:<8} {:>9.0f}s {:>6.3f}", resident.pid,
-                        SharingName(resident.sharing), resident.work_left_s, resident.pace);
+                        base::WordOf(resident.sharing), resident.work_left_s, resident.pace);
     for (const Share& share : resident.shares)
       text += fmt::format(" {}:{}", share.gpu, share.memory_mib);
     text += "\n";
   }
   for (const Fault& fault : picture.faults) {
-    text += fmt::format("\nfault on {}: {}{}{}", Target(fault), FaultKindName(fault.kind),
-                        fault.kind == FaultKind::kError ? fmt::format(" {}", fault.code) : "",
-                        fault.function.empty() ? "" : " of " + fault.function);
+    const bool driver = fault.gpu == kWholeDriver;
+    text +=
+        fmt::format("\nfault on {}: {}{}{}", driver ? "driver" : fmt::format("GPU {}", fault.gpu),
+                    base::WordOf(fault.kind),
+                    fault.kind == FaultKind::kError ? fmt::format(" {}", fault.code) : "",
+                    fault.function.empty() ? "" : " of " + fault.function);
   }
   if (!picture.faults.empty()) text += "\n";
   return text;
@@ -108,7 +103,7 @@ Result<std::string> ShowJson(Server& server) {
     for (const Share& share : resident.shares)
       shares.push_back({{"gpu", share.gpu}, {"memory_mib", share.memory_mib}});
     json["residents"].push_back({{"pid", resident.pid},
-                                 {"sharing", SharingName(resident.sharing)},
+                                 {"sharing", base::WordOf(resident.sharing)},
                                  {"joined_s", resident.joined_s},
                                  {"work_left_s", resident.work_left_s},
                                  {"pace", resident.pace},
@@ -116,7 +111,7 @@ Result<std::string> ShowJson(Server& server) {
   }
   for (const Fault& fault : picture.faults) {
     json["faults"].push_back({{"gpu", fault.gpu},
-                              {"kind", FaultKindName(fault.kind)},
+                              {"kind", base::WordOf(fault.kind)},
                               {"code", fault.code},
                               {"function", fault.function}});
   }

@@ -59,27 +59,21 @@ Result<Unit> WriteState(const std::string& path, std::span<const sim::ShapedGpu>
   std::string temporary = path + ".XXXXXX";
   base::UniqueFd fd(::mkostemp(temporary.data(), O_CLOEXEC));
   if (!fd) return FailErrno(errno, "creating " + temporary);
+  const auto fail = [&temporary](const std::string& doing) {
+    const int error = errno;
+    ::unlink(temporary.c_str());
+    return FailErrno(error, doing);
+  };
   // mkostemp makes a private file regardless of the umask, but other users' tasks need access to
   // the server too.
-  if (::fchmod(fd.get(), 0666) != 0 || ::ftruncate(fd.get(), sizeof(StateFile)) != 0) {
-    const int error = errno;
-    ::unlink(temporary.c_str());
-    return FailErrno(error, "sizing " + temporary);
-  }
+  if (::fchmod(fd.get(), 0666) != 0 || ::ftruncate(fd.get(), sizeof(StateFile)) != 0)
+    return fail("sizing " + temporary);
   void* memory =
       ::mmap(nullptr, sizeof(StateFile), PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
-  if (memory == MAP_FAILED) {
-    const int error = errno;
-    ::unlink(temporary.c_str());
-    return FailErrno(error, "mapping " + temporary);
-  }
+  if (memory == MAP_FAILED) return fail("mapping " + temporary);
   FillState(*static_cast<StateFile*>(memory), gpus, options);
   ::munmap(memory, sizeof(StateFile));
-  if (::rename(temporary.c_str(), path.c_str()) != 0) {
-    const int error = errno;
-    ::unlink(temporary.c_str());
-    return FailErrno(error, "renaming to " + path);
-  }
+  if (::rename(temporary.c_str(), path.c_str()) != 0) return fail("renaming to " + path);
   return Unit{};
 }
 
@@ -90,7 +84,8 @@ Result<Unit> CheckHeader(const StateFile& state, const std::string& path) {
   return head;
 }
 
-GpuIdentity Identify(const World& world, const Gpu& gpu) {
+GpuIdentity Identify(const World& world, int place) {
+  const Gpu& gpu = world.gpus[place];
   return {.type = Text(gpu.type),
           .nvml_name = Text(gpu.nvml_name),
           .uuid = Text(gpu.uuid),
@@ -100,6 +95,7 @@ GpuIdentity Identify(const World& world, const Gpu& gpu) {
           .sms = gpu.sms,
           .relative_speed = gpu.relative_speed,
           .mig = gpu.mig != 0,
+          .whole = gpu.parent < 0 ? place : gpu.parent,
           .parent_uuid = gpu.parent < 0 ? "" : Text(world.gpus[gpu.parent].uuid),
           .gpu_instance = gpu.gpu_instance,
           .slices = gpu.slices};
@@ -133,16 +129,14 @@ Result<Unit> CreateServer(const std::string& path, const std::string& shape,
                           const ServerOptions& options) {
   const std::vector<sim::ShapedGpu> gpus = CARMA_TRY(sim::ParseDividedShape(shape));
   if (TooManyInstances(gpus))
-    return Invalid("shape: expected at most " + std::to_string(kMaxPlaces) +
-                   " GPUs and MIG instances");
+    return Invalid("shape: expected at most {} GPUs and MIG instances", kMaxPlaces);
   if (!(options.time_scale >= 0.001 && options.time_scale <= 1e6))
     return Invalid("time scale: expected 0.001 to 1000000");
   if (const auto old = Server::Attach(path)) {
     const auto residents = (*old)->Residents();
-    if (residents && !residents->empty()) {
-      return Conflict(path + ": a server already exists, with " +
-                      std::to_string(residents->size()) + " processes on its GPUs");
-    }
+    if (residents && !residents->empty())
+      return Conflict("{}: a server already exists, with {} processes on its GPUs", path,
+                      residents->size());
   }
   return WriteState(path, gpus, options);
 }
@@ -163,11 +157,8 @@ Result<std::unique_ptr<Server>> Server::Attach(const std::string& path, NowFn no
   const StateFile& state = *mapping.state;
   server->clock_ = state.head.clock;
   server->gpu_count_ = state.world.gpu_count;
-  for (int place = 0; place < state.world.place_count; ++place) {
-    const Gpu& gpu = state.world.gpus[place];
-    server->places_.push_back(Identify(state.world, gpu));
-    server->parents_.push_back(gpu.parent < 0 ? place : gpu.parent);
-  }
+  for (int place = 0; place < state.world.place_count; ++place)
+    server->places_.push_back(Identify(state.world, place));
   server->now_ = std::move(now);
   return server;
 }
@@ -177,7 +168,7 @@ Server::~Server() = default;
 std::string ShapeOf(const Server& server) {
   std::vector<sim::ShapedGpu> gpus;
   for (int place = 0; place < server.place_count(); ++place) {
-    const GpuIdentity& identity = server.places()[static_cast<std::size_t>(place)];
+    const GpuIdentity& identity = server.place(place);
     if (identity.parent_uuid.empty()) {
       const Result<std::vector<sim::GpuType>> known = sim::ParseShape(identity.type);
       gpus.push_back({known ? known->front() : sim::GpuType{.type = identity.type}, std::nullopt});
@@ -325,13 +316,10 @@ Result<Unit> Server::CheckShares(const std::vector<Share>& shares) const {
   for (const Share& share : shares) {
     if (share.gpu < 0 || share.gpu >= place_count() || share.memory_mib < 0 ||
         !gpus.insert(share.gpu).second) {
-      return Invalid("shares: expected GPUs from 0 to " + std::to_string(place_count() - 1) +
-                     ", each at most once");
+      return Invalid("shares: expected GPUs from 0 to {}, each at most once", place_count() - 1);
     }
-    if (places()[static_cast<std::size_t>(share.gpu)].mig) {
-      return Invalid("shares: GPU " + std::to_string(share.gpu) +
-                     " is in MIG mode: use its MIG instances instead");
-    }
+    if (place(share.gpu).mig)
+      return Invalid("shares: GPU {} is in MIG mode: use its MIG instances instead", share.gpu);
   }
   if (gpus.empty()) return Invalid("shares: expected at least one GPU");
   return Unit{};
@@ -403,8 +391,7 @@ Result<Progress> Residency::Look() {
 
 Result<Unit> Server::CheckGpu(int gpu) const {
   if (gpu >= 0 && gpu < gpu_count()) return Unit{};
-  return Invalid("GPU " + std::to_string(gpu) + ": expected 0 to " +
-                 std::to_string(gpu_count() - 1));
+  return Invalid("GPU {}: expected 0 to {}", gpu, gpu_count() - 1);
 }
 
 Result<Unit> Server::LimitGroup(const GroupLimit& limit) {

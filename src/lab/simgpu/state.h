@@ -68,6 +68,7 @@ struct GpuIdentity {
   int sms = 0;
   double relative_speed = 1;
   bool mig = false;         // whether the GPU is partitioned into instances
+  int whole = 0;            // place number of the GPU: for an instance, that of its GPU
   std::string parent_uuid;  // for an instance: its GPU; otherwise empty
   int gpu_instance = 0;
   sim::MigSlices slices{};
@@ -119,7 +120,7 @@ class Server {
   const GpuIdentity& place(int number) const { return places_[static_cast<std::size_t>(number)]; }
   int place_count() const { return static_cast<int>(places_.size()); }
   // The GPU of an instance; for a whole GPU, the GPU itself.
-  int WholeGpu(int place) const { return parents_[static_cast<std::size_t>(place)]; }
+  int WholeGpu(int place) const { return this->place(place).whole; }
   const base::ClockOrigin& clock() const { return clock_; }
   double Now() const;
 
@@ -203,7 +204,6 @@ class Server {
   base::ClockOrigin clock_;
   int gpu_count_ = 0;
   std::vector<GpuIdentity> places_;
-  std::vector<int> parents_;  // whole GPU of each place
 };
 
 // A process's presence on its GPUs. The destructor frees its memory. Use the object on the joining

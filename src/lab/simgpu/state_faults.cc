@@ -38,10 +38,8 @@ Result<Unit> Server::ResetGpu(int gpu) {
   {
     const Lock lock = CARMA_TRY(Lock::Take(*this));
     Gpu& broken = mapping_->state->world.gpus[gpu];
-    if (broken.residents > 0) {
-      return Conflict("GPU " + std::to_string(gpu) +
-                      " cannot be reset while other processes are using it");
-    }
+    if (broken.residents > 0)
+      return Conflict("GPU {} cannot be reset while other processes are using it", gpu);
     ResetCondition(broken.condition);
   }
   return ClearFaults(gpu);
@@ -49,7 +47,7 @@ Result<Unit> Server::ResetGpu(int gpu) {
 
 Result<Unit> Server::SetFault(const Fault& fault) {
   if (fault.gpu < kWholeDriver || fault.gpu >= gpu_count() || fault.kind == FaultKind::kNone)
-    return Invalid("fault: expected a kind and a GPU from 0 to " + std::to_string(gpu_count() - 1));
+    return Invalid("fault: expected a kind and a GPU from 0 to {}", gpu_count() - 1);
   if (fault.function.size() >= sizeof(FaultEntry::function))
     return Invalid("fault: the function name is too long");
   const Lock lock = CARMA_TRY(Lock::Take(*this));

@@ -1,5 +1,7 @@
 #include "lab/simgpu/visible_gpus.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <numeric>
 #include <optional>
@@ -7,6 +9,7 @@
 #include <vector>
 
 #include "base/file.h"
+#include "base/process_id.h"
 #include "base/text.h"
 
 namespace carma::simgpu {
@@ -41,10 +44,9 @@ std::optional<int> FindPlace(const std::vector<GpuIdentity>& places, std::string
       number && *number >= 0 ? NumberedPlace(places, *number) : NamedPlace(places, name);
   if (!found || !places[static_cast<std::size_t>(*found)].mig) return found;
   const std::string& divided = places[static_cast<std::size_t>(*found)].uuid;
-  for (std::size_t i = 0; i < places.size(); ++i) {
-    if (places[i].parent_uuid == divided) return static_cast<int>(i);
-  }
-  return std::nullopt;
+  const auto first = std::ranges::find(places, divided, &GpuIdentity::parent_uuid);
+  if (first == places.end()) return std::nullopt;
+  return static_cast<int>(first - places.begin());
 }
 
 std::optional<std::int64_t> LimitOf(const MpsMemoryLimits& limits, int device) {
@@ -95,14 +97,10 @@ Result<MpsView> SeeThroughMps(const std::vector<GpuIdentity>& places, const MpsW
   return view;
 }
 
-// Reads two kernel files, one with a line "0::/path" and one with the mount point of the v2 tree.
+// Adds the group's path to the mount point of the v2 tree.
 std::string OwnGroup() {
-  const std::string self = base::ReadFile("/proc/self/cgroup", 65'536).value_or("");
+  std::string path = base::CgroupOf(::getpid());
   const std::string mounts = base::ReadFile("/proc/self/mountinfo", 1 << 20).value_or("");
-  std::string path;
-  for (const std::string_view line : base::Split(self, '\n')) {
-    if (line.starts_with("0::/")) path = line.substr(3);
-  }
   for (const std::string_view line : base::Split(mounts, '\n')) {
     const std::vector<std::string_view> words = base::SplitWords(line);
     if (words.size() < 5 || line.find(" - cgroup2 ") == std::string_view::npos) continue;
