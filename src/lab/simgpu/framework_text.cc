@@ -12,10 +12,6 @@ std::string Size(std::int64_t mib) {
                     : fmt::format("{:.2f} GiB", static_cast<double>(mib) / 1024);
 }
 
-std::int64_t Bytes(std::int64_t mib) {
-  return mib << 20;
-}
-
 std::string PyTorchText(const FailedAllocation& failed) {
   // PyTorch's figure excludes the CUDA context, which is part of the process's memory. Its
   // allocator also keeps a few per cent in reserve.
@@ -28,12 +24,10 @@ std::string PyTorchText(const FailedAllocation& failed) {
       "  File \"train.py\", line 117, in main\n"
       "    loss.backward()\n"
       "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate {}. GPU {} has a total "
-      "capacity of {} "
-      "of which {} is free. Including non-PyTorch memory, this process has {} memory in use. Of "
-      "the "
-      "allocated memory {} is allocated by PyTorch, and {} is reserved by PyTorch but unallocated. "
-      "If "
-      "reserved but unallocated memory is large try setting "
+      "capacity of {} of which {} is free. Including non-PyTorch memory, this process has {} "
+      "memory "
+      "in use. Of the allocated memory {} is allocated by PyTorch, and {} is reserved by PyTorch "
+      "but unallocated. If reserved but unallocated memory is large try setting "
       "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True to avoid fragmentation.\n",
       Size(failed.wanted_mib), failed.device, Size(failed.usable_mib), Size(failed.free_mib),
       Size(failed.own_mib), Size(allocated), Size(unallocated));
@@ -62,9 +56,8 @@ std::string JaxText(const FailedAllocation& failed) {
       "  File \"train.py\", line 88, in <module>\n"
       "    state, loss = train_step(state, batch)\n"
       "jaxlib.xla_extension.XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memory while trying to "
-      "allocate {} "
-      "bytes.\n",
-      Bytes(failed.wanted_mib));
+      "allocate {} bytes.\n",
+      failed.wanted_mib << 20);
 }
 
 }  // namespace
@@ -120,14 +113,13 @@ std::string CudaErrorText(Framework framework, const CudaError& error) {
       error.text);
 }
 
-std::string HarmlessOomWarning(const FailedAllocation& failed) {
+std::string HarmlessOomWarning(std::int64_t wanted_mib) {
   return fmt::format(
-      "W tensorflow/core/common_runtime/bfc_allocator.cc] Allocator (GPU_{}_bfc) ran out of memory "
-      "trying "
-      "to allocate {:.2f}GiB with freed_by_count=0. The caller indicates that this is not a "
-      "failure, but "
-      "this may mean that there could be performance gains if more memory were available.\n",
-      failed.device, static_cast<double>(failed.wanted_mib) / 1024);
+      "W tensorflow/core/common_runtime/bfc_allocator.cc] Allocator (GPU_0_bfc) ran out of memory "
+      "trying to allocate {:.2f}GiB with freed_by_count=0. The caller indicates that this is not a "
+      "failure, but this may mean that there could be performance gains if more memory were "
+      "available.\n",
+      static_cast<double>(wanted_mib) / 1024);
 }
 
 std::string PlainTraceback() {

@@ -38,8 +38,8 @@ inline constexpr CudaError kIllegalAddress{"CUDA_ERROR_ILLEGAL_ADDRESS",
 std::string CudaErrorText(Framework framework, const CudaError& error);
 inline constexpr int kCudaExitCode = 1;
 
-// TensorFlow's harmless warning about a failed optional allocation.
-std::string HarmlessOomWarning(const FailedAllocation& failed);
+// TensorFlow's harmless warning about a failed optional allocation on the first GPU.
+std::string HarmlessOomWarning(std::int64_t wanted_mib);
 
 // A Python traceback of a failure unrelated to memory.
 std::string PlainTraceback();

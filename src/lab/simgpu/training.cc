@@ -1,6 +1,5 @@
 #include "lab/simgpu/training.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -18,8 +17,8 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/process_id.h"
+#include "base/spawn.h"
 #include "base/text.h"
-#include "base/unique_fd.h"
 #include "lab/simgpu/mps_client.h"
 #include "lab/simgpu/visible_gpus.h"
 
@@ -38,21 +37,17 @@ std::atomic<bool> stop_asked = false;
 std::atomic<bool> checkpoint_asked = false;
 std::atomic<Server*> waiting_server = nullptr;
 
-void NoteSignal(std::atomic<bool>& note) {
-  note = true;
+// SIGIO announces a message from the MPS server. It only interrupts the sleep, because the loops
+// then check for messages.
+void OnSignal(int number) {
+  if (number == SIGTERM) {
+    stop_asked = true;
+  } else if (number != SIGIO) {
+    checkpoint_asked = true;
+  }
   // Interrupts the sleep even if the signal arrives between the last check of the flags and the
   // sleep.
   if (Server* server = waiting_server) server->Poke();
-}
-void OnTerm(int) {
-  NoteSignal(stop_asked);
-}
-// The handler only interrupts the sleep. The loops then check for messages from the MPS server.
-void OnMpsNews(int) {
-  if (Server* server = waiting_server) server->Poke();
-}
-void OnCheckpoint(int) {
-  NoteSignal(checkpoint_asked);
 }
 
 void Install(int number, void (*handler)(int)) {
@@ -210,9 +205,8 @@ Run::Ending Run::Unwind() {
 }
 
 Run::Ending Run::OutOfMemory(const Shortage& shortage) {
-  const auto found = std::ranges::find(gpus_, shortage.gpu);
-  const auto device = static_cast<std::size_t>(found - gpus_.begin());
-  const std::int64_t own_mib = held_mib_.empty() ? 0 : held_mib_[device];
+  const auto device = std::ranges::find(gpus_, shortage.gpu) - gpus_.begin();
+  const std::int64_t own_mib = held_mib_[static_cast<std::size_t>(device)];
   if (const Ending ending = Unwind()) return ending;
   Complain(OomText(options_.framework, {.device = static_cast<int>(device),
                                         .wanted_mib = shortage.wanted_mib,
@@ -246,7 +240,7 @@ Run::Ending Run::JoinMps() {
   mps_ = MpsClient::Join(options_.mps_pipes, options_.mps_partition, refused);
   if (refused != MpsError::kNone) return CudaFailure(CudaErrorOf(refused));
   if (!mps_) return std::nullopt;
-  Install(SIGIO, OnMpsNews);
+  Install(SIGIO, OnSignal);
   mps_->RaiseOnNews(SIGIO);
   const Result<MpsView> view =
       SeeThroughMps(server_.places(), mps_->welcome(), options_.visible_devices.value_or("0"),
@@ -264,6 +258,7 @@ Run::Ending Run::JoinMps() {
 // Parameters and optimiser states are allocated first, activations with the first batch. Either
 // allocation may fail.
 Run::Ending Run::Allocate() {
+  held_mib_.assign(gpus_.size(), 0);
   Arrival arrival;
   const base::ProcessId self = base::SelfProcess();
   arrival.pid = self.pid;
@@ -288,7 +283,7 @@ Run::Ending Run::Allocate() {
   if (!joined) return Broken(joined.error());
   if (shortage) return OutOfMemory(*shortage);
   residency_ = std::move(*joined);
-  for (const Share& share : arrival.shares) held_mib_.push_back(share.memory_mib);
+  for (std::size_t i = 0; i < gpus_.size(); ++i) held_mib_[i] = arrival.shares[i].memory_mib;
   if (work_s_ > 0) {
     if (const Ending ending = WaitUntil(server_.Now() + std::min(kFirstBatchS, work_s_ / 2)))
       return ending;
@@ -302,7 +297,7 @@ Run::Ending Run::Allocate() {
 std::optional<Shortage> Run::OverLimit(const std::vector<Share>& more) const {
   for (std::size_t i = 0; i < more.size(); ++i) {
     if (!limits_mib_[i]) continue;
-    const std::int64_t left_mib = *limits_mib_[i] - (held_mib_.empty() ? 0 : held_mib_[i]);
+    const std::int64_t left_mib = *limits_mib_[i] - held_mib_[i];
     if (more[i].memory_mib > left_mib)
       return Shortage{more[i].gpu, more[i].memory_mib, left_mib, *limits_mib_[i]};
   }
@@ -391,8 +386,7 @@ int Run::ToTheEnd(double started_s) {
   if (const Ending ending = WaitUntil(started_s + options_.load_s)) return *ending;
   if (const Ending ending = JoinMps()) return *ending;
   if (const Ending ending = Allocate()) return *ending;
-  if (options_.warn_oom)
-    Complain(HarmlessOomWarning({.device = 0, .wanted_mib = PerGpu(options_.memory_mib, 0)}));
+  if (options_.warn_oom) Complain(HarmlessOomWarning(PerGpu(options_.memory_mib, 0)));
   if (options_.tell_memory) {
     const auto seen = server_.MemoryOf(gpus_.front(), OwnGroup());
     if (!seen) return *Broken(seen.error());
@@ -421,8 +415,8 @@ int RunOn(const TrainingOptions& options, Server& server, double started_s) {
     return 1;
   }
   waiting_server = &server;
-  Install(SIGTERM, options.ignore_term ? SIG_IGN : OnTerm);
-  if (options.checkpoint_signal > 0) Install(options.checkpoint_signal, OnCheckpoint);
+  Install(SIGTERM, options.ignore_term ? SIG_IGN : OnSignal);
+  if (options.checkpoint_signal > 0) Install(options.checkpoint_signal, OnSignal);
   const int code = Run(options, server, *gpus).ToTheEnd(started_s);
   waiting_server = nullptr;
   return code;
@@ -431,10 +425,8 @@ int RunOn(const TrainingOptions& options, Server& server, double started_s) {
 // The grandchild works in its own session. It is not our child, so its exit code comes through a
 // pipe. If the pipe closes without a code, the grandchild was killed.
 int RunDetached(const TrainingOptions& options, Server& server, double started_s) {
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) return 1;
-  const base::UniqueFd read_end(ends[0]);
-  base::UniqueFd write_end(ends[1]);
+  Result<base::Pipe> pipe = base::MakePipe();
+  if (!pipe) return 1;
   const pid_t child = ::fork();
   if (child < 0) return 1;
   if (child == 0) {
@@ -442,16 +434,16 @@ int RunDetached(const TrainingOptions& options, Server& server, double started_s
     if (::fork() != 0) ::_exit(0);
     const int code = RunOn(options, server, started_s);
     std::fflush(nullptr);
-    (void)!::write(write_end.get(), &code, sizeof code);
+    (void)!::write(pipe->write.get(), &code, sizeof code);
     ::_exit(code);
   }
-  write_end.reset();
+  pipe->write.reset();
   ::waitpid(child, nullptr, 0);
-  Install(SIGTERM, options.ignore_term ? SIG_IGN : OnTerm);
+  Install(SIGTERM, options.ignore_term ? SIG_IGN : OnSignal);
   int code = 0;
   ssize_t n = 0;
   do {
-    n = ::read(read_end.get(), &code, sizeof code);
+    n = ::read(pipe->read.get(), &code, sizeof code);
   } while (n < 0 && errno == EINTR && !stop_asked);
   if (stop_asked) return kTermExitCode;  // the grandchild lives on, as intended
   return n == sizeof code ? code : 1;
