@@ -64,14 +64,10 @@ Choices LabChoices(std::string_view verb, std::string_view option) {
   return own.words.empty() ? ServerChoices(verb, option) : own;
 }
 
-struct LabVerb {
-  std::string_view name;
-  void (*add)(Syntax app, Context& context);
-};
 constexpr std::array kVerbs{
-    LabVerb{"demo", &AddDemoCommand},         LabVerb{"trace", &AddTraceCommand},
-    LabVerb{"simulate", &AddSimulateCommand}, LabVerb{"profile", &AddProfileCommand},
-    LabVerb{"evaluate", &AddEvaluateCommand},
+    Verb{"demo", &AddDemoCommand},         Verb{"trace", &AddTraceCommand},
+    Verb{"simulate", &AddSimulateCommand}, Verb{"profile", &AddProfileCommand},
+    Verb{"evaluate", &AddEvaluateCommand},
 };
 
 }  // namespace
@@ -80,7 +76,7 @@ Program LabProgram() {
   Program program = ServerProgram();
   program.choices = &LabChoices;
   for (Verb& verb : program.verbs) {
-    for (const LabVerb& own : kVerbs) {
+    for (const Verb& own : kVerbs) {
       if (verb.name == own.name) verb.add = own.add;
     }
   }

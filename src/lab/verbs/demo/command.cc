@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include <array>
 #include <chrono>
 #include <filesystem>
 #include <memory>
@@ -46,24 +45,6 @@ struct DemoFlags {
   double speed = kSpeed;
 };
 
-// The folder is always in /tmp, not in $TMPDIR, because socket paths must be short.
-class DemoFolder {
- public:
-  DemoFolder() { made_ = ::mkdtemp(path_.data()) != nullptr; }
-  ~DemoFolder() {
-    std::error_code ignored;
-    if (made_) std::filesystem::remove_all(path_, ignored);
-  }
-  DemoFolder(const DemoFolder&) = delete;
-  DemoFolder& operator=(const DemoFolder&) = delete;
-  bool made() const { return made_; }
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_ = "/tmp/carma-demo.XXXXXX";
-  bool made_ = false;
-};
-
 class Demo {
  public:
   Demo(Context& context, const DemoFlags& flags) : context_(context), flags_(flags) {
@@ -71,9 +52,17 @@ class Demo {
     data_.tasks = kTasks;
     data_.speed = flags.speed;
   }
+  ~Demo() {
+    servers_.clear();  // they must exit before their folder is removed
+    std::error_code ignored;
+    if (made_) std::filesystem::remove_all(folder_, ignored);
+  }
+  Demo(const Demo&) = delete;
+  Demo& operator=(const Demo&) = delete;
 
   void Run() {
-    if (!folder_.made()) return context_.Fail(FailErrno(errno, "/tmp").error());
+    made_ = ::mkdtemp(folder_.data()) != nullptr;
+    if (!made_) return context_.Fail(FailErrno(errno, "/tmp").error());
     if (const Result<Unit> started = Start(); !started) return context_.Fail(started.error());
     if (const Result<Unit> watched = Watch(); !watched) return context_.Fail(watched.error());
     if (interrupted || left_) {
@@ -88,11 +77,9 @@ class Demo {
   Result<Unit> Start() {
     if (!context_.json)
       Print(context_, "Starting two simulated servers, each with 4 A100 GPUs (40 GB) …\n");
-    const std::array<std::pair<const char*, const char*>, 2> kinds{
-        {{"/a", "method = \"exclusive\"\n"}, {"/b", ""}}};
-    for (std::size_t i = 0; i < kinds.size(); ++i) {
-      servers_.push_back(CARMA_TRY(
-          DemoServer::Start(folder_.path() + kinds[i].first, flags_.speed, kinds[i].second)));
+    for (const auto& [name, configuration] :
+         {std::pair("/a", "method = \"exclusive\"\n"), std::pair("/b", "")}) {
+      servers_.push_back(CARMA_TRY(DemoServer::Start(folder_ + name, flags_.speed, configuration)));
     }
     for (std::size_t i = 0; i < servers_.size(); ++i) {
       const auto status = CARMA_TRY(GetStatus(servers_[i]->client()));
@@ -105,10 +92,9 @@ class Demo {
 
   // Runs until all tasks have ended or the user quits.
   Result<Unit> Watch() {
-    const bool terminal =
-        !context_.json && ::isatty(STDIN_FILENO) == 1 && ::isatty(STDOUT_FILENO) == 1;
     std::optional<CursesScreen> screen;
-    if (terminal) screen.emplace();
+    if (!context_.json && ::isatty(STDIN_FILENO) == 1 && ::isatty(STDOUT_FILENO) == 1)
+      screen.emplace();
     const NotedSignals signals;  // created after ncurses, which sets its own handlers
     auto next_line = SteadyClock::now() + kLineEvery;
     while (!interrupted && !left_) {
@@ -194,7 +180,8 @@ class Demo {
       text += "Report with figures: " + std::filesystem::absolute(flags_.html).string() + "\n";
     text += "\nType next:\n";
     const std::string folder = base::ExecutableDir();
-    if (!OnPath(folder)) text += fmt::format("  export PATH={}:$PATH\n", folder);
+    if (!(":" + base::GetEnv("PATH") + ":").contains(":" + folder + ":"))
+      text += fmt::format("  export PATH={}:$PATH\n", folder);
     return text +
            "  carmad --background --simulate 4xA100-40GB   # a CARMA of your own, on simulated "
            "GPUs\n"
@@ -204,13 +191,11 @@ class Demo {
            "YOUR_SCRIPT.sh\n";
   }
 
-  static bool OnPath(const std::string& folder) {
-    return (":" + base::GetEnv("PATH") + ":").find(":" + folder + ":") != std::string::npos;
-  }
-
   Context& context_;
   const DemoFlags& flags_;
-  DemoFolder folder_;  // declared before the servers, which must exit before it is removed
+  // Always in /tmp, not in $TMPDIR, because socket paths must be short.
+  std::string folder_ = "/tmp/carma-demo.XXXXXX";
+  bool made_ = false;
   std::vector<std::unique_ptr<DemoServer>> servers_;
   DemoData data_;
   DemoNews news_;

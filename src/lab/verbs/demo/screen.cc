@@ -28,6 +28,10 @@ std::int64_t CountOf(const OverviewView& server, const std::set<std::string_view
   return sum;
 }
 
+std::int64_t Running(const OverviewView& server) {
+  return CountOf(server, {"launching", "running", "stopping"});
+}
+
 std::string Fitted(std::string_view text, int width) {
   const std::string cut = CutTo(text, static_cast<std::size_t>(std::max(width, 1)));
   return cut + std::string(static_cast<std::size_t>(std::max(width, 1)) - ShownWidth(cut), ' ');
@@ -69,7 +73,7 @@ TopLine GpuLine(const api::GpuGlance& gpu, int width, bool blocks) {
 
 TopLine CountLine(const DemoSide& side, std::int64_t tasks, int width) {
   const std::int64_t done = DemoDone(side.server);
-  const std::int64_t running = DemoRunning(side.server);
+  const std::int64_t running = Running(side.server);
   const std::int64_t waiting = CountOf(side.server, {"submitted", "estimating", "queued"});
   return Whole(fmt::format("{} of {} done, {} running, {} waiting", done, tasks, running, waiting),
                width, done == tasks ? TopStyle::kGood : TopStyle::kPlain);
@@ -91,10 +95,6 @@ std::string GpusOf(const TaskRow& task) {
 
 std::int64_t DemoDone(const OverviewView& server) {
   return CountOf(server, {"succeeded"});
-}
-
-std::int64_t DemoRunning(const OverviewView& server) {
-  return CountOf(server, {"launching", "running", "stopping"});
 }
 
 std::vector<TopLine> DrawDemo(const DemoData& data, const TopSize& size) {
@@ -138,7 +138,7 @@ std::string DemoLine(const DemoData& data) {
   std::string text;
   for (const DemoSide& side : data.sides) {
     text += fmt::format("{}{}: {} of {} done, {} running, {}", text.empty() ? "" : "; ", side.title,
-                        DemoDone(side.server), data.tasks, DemoRunning(side.server),
+                        DemoDone(side.server), data.tasks, Running(side.server),
                         Hours(side.server.now_ms - side.began_ms));
   }
   return text;

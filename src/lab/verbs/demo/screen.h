@@ -29,9 +29,8 @@ struct DemoData {
   std::deque<std::string> news;  // events on CARMA's server, newest last
 };
 
-// Number of succeeded tasks, and number of running or stopping tasks.
+// Number of succeeded tasks.
 std::int64_t DemoDone(const api::OverviewView& server);
-std::int64_t DemoRunning(const api::OverviewView& server);
 
 // Exactly size.rows lines of at most size.columns characters.
 std::vector<TopLine> DrawDemo(const DemoData& data, const TopSize& size);

@@ -15,8 +15,6 @@
 #include "base/try.h"
 #include "config/simulated.h"
 
-extern char** environ;
-
 namespace carma::cli {
 namespace {
 
@@ -26,8 +24,8 @@ constexpr std::size_t kToldOfLog = 300;
 // This process's environment without the variables that configure CARMA.
 std::vector<std::string> PlainEnvironment() {
   std::vector<std::string> variables;
-  for (char** each = environ; each != nullptr && *each != nullptr; ++each) {
-    if (!std::string_view(*each).starts_with("CARMA_")) variables.emplace_back(*each);
+  for (const auto& [name, value] : base::OwnEnvironment()) {
+    if (!name.starts_with("CARMA_")) variables.push_back(name + "=" + value);
   }
   return variables;
 }
@@ -50,19 +48,16 @@ DemoServer::DemoServer(std::string folder) : folder_(std::move(folder)) {
 }
 
 base::Error DemoServer::Failure(const std::string& what, const std::string& log) const {
-  const auto text = base::ReadFile(log, kMaxLog);
-  std::string said = text ? *text : "";
+  std::string said = base::ReadFile(log, kMaxLog).value_or("");
   while (!said.empty() && said.back() == '\n') said.pop_back();
   if (said.size() > kToldOfLog) said.erase(0, said.size() - kToldOfLog);
   return {ErrorCode::kIo, what + ": " + base::Printable(said, 2 * kToldOfLog)};
 }
 
 Result<pid_t> DemoServer::Begin(std::vector<std::string> words, const std::string& log) const {
-  base::SpawnOptions options;
-  options.files = {"/dev/null", log, log};
-  options.environment = PlainEnvironment();
-  const std::string name = words.front();
-  words.front() = PathOf(name);
+  const base::SpawnOptions options{.files = {"/dev/null", log, log},
+                                   .environment = PlainEnvironment()};
+  words.front() = PathOf(words.front());
   const auto spawned = base::Spawn(words, options);
   if (!spawned) return FailErrno(spawned.error(), words.front());
   return spawned->pid;
