@@ -1,6 +1,7 @@
 // carma-simgpu: creates and shows a simulated GPU server, and injects faults into it
 // (docs/inside/simgpu.md).
 #include <signal.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -8,7 +9,6 @@
 #include <functional>
 
 #include "base/file.h"
-#include "base/process_id.h"
 #include "base/standard_streams.h"
 #include "lab/simgpu/show.h"
 
@@ -136,9 +136,7 @@ int Reset(Arguments& arguments, Server* server) {
 
 // Acts as a process outside CARMA that only holds memory until it is killed.
 int Hold(Arguments& arguments, Server* server) {
-  const carma::base::ProcessId self = carma::base::SelfProcess();
-  carma::simgpu::Arrival arrival{.pid = self.pid,
-                                 .start_ticks = self.start_ticks,
+  carma::simgpu::Arrival arrival{.pid = ::getpid(),
                                  .shares = {{arguments.gpu.value_or(0), arguments.mib, 0}}};
   sigset_t ends;
   sigemptyset(&ends);

@@ -11,7 +11,6 @@
 #include <cerrno>
 
 #include "base/clock.h"
-#include "base/process_id.h"
 #include "base/text.h"
 #include "lab/simgpu/mps_control.h"
 
@@ -149,12 +148,9 @@ void MpsServer::ShowItself(std::string_view place_and_path) {
   if (blank == key.npos || !place || *place < 0 || *place >= kMaxPlaces) return;
   auto gpus = simgpu::Server::Attach(key.substr(blank + 1));
   if (!gpus) return;
-  const base::ProcessId self = base::SelfProcess();
   std::optional<Shortage> shortage;
-  auto joined = (*gpus)->Join({.pid = self.pid,
-                               .start_ticks = self.start_ticks,
-                               .shares = {{static_cast<int>(*place), kMpsServerMib, 0}}},
-                              shortage);
+  auto joined = (*gpus)->Join(
+      {.pid = ::getpid(), .shares = {{static_cast<int>(*place), kMpsServerMib, 0}}}, shortage);
   if (joined && *joined) residencies_[key] = {std::move(*gpus), std::move(*joined)};
 }
 

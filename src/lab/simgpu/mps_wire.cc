@@ -4,7 +4,6 @@
 #include <sys/un.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -21,30 +20,25 @@ constexpr int kMaxDevices = 64;
 constexpr std::string_view kWelcome = "welcome ";
 constexpr std::string_view kVisible = " visible=";
 
-struct ErrorFact {
-  MpsError error;
-  CudaError cuda;
-};
-constexpr std::array kErrorFacts{
-    ErrorFact{MpsError::kForeignAccess, kIllegalAddress},
-    ErrorFact{MpsError::kLaunchFailed, {"CUDA_ERROR_LAUNCH_FAILED", "unspecified launch failure"}},
-    ErrorFact{MpsError::kConnectionFailed,
-              {"CUDA_ERROR_MPS_CONNECTION_FAILED",
-               "MPS client failed to connect to the MPS control daemon or the MPS server"}},
-    ErrorFact{MpsError::kRpcFailure,
-              {"CUDA_ERROR_MPS_RPC_FAILURE",
-               "the remote procedural call between the MPS server and the MPS client failed"}},
-    ErrorFact{MpsError::kServerNotReady,
-              {"CUDA_ERROR_MPS_SERVER_NOT_READY",
-               "MPS server is not ready to accept new MPS client requests"}},
-    ErrorFact{MpsError::kMaxClients,
-              {"CUDA_ERROR_MPS_MAX_CLIENTS_REACHED",
-               "the hardware resources required to create MPS client have been exhausted"}},
-    ErrorFact{
-        MpsError::kClientTerminated,
-        {"CUDA_ERROR_MPS_CLIENT_TERMINATED", "the MPS client has been terminated by the server"}},
-    ErrorFact{MpsError::kInvalidResourceConfiguration,
-              {"CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION", "invalid resource configuration"}},
+constexpr std::pair<MpsError, CudaError> kErrors[] = {
+    {MpsError::kForeignAccess, kIllegalAddress},
+    {MpsError::kLaunchFailed, {"CUDA_ERROR_LAUNCH_FAILED", "unspecified launch failure"}},
+    {MpsError::kConnectionFailed,
+     {"CUDA_ERROR_MPS_CONNECTION_FAILED",
+      "MPS client failed to connect to the MPS control daemon or the MPS server"}},
+    {MpsError::kRpcFailure,
+     {"CUDA_ERROR_MPS_RPC_FAILURE",
+      "the remote procedural call between the MPS server and the MPS client failed"}},
+    {MpsError::kServerNotReady,
+     {"CUDA_ERROR_MPS_SERVER_NOT_READY",
+      "MPS server is not ready to accept new MPS client requests"}},
+    {MpsError::kMaxClients,
+     {"CUDA_ERROR_MPS_MAX_CLIENTS_REACHED",
+      "the hardware resources required to create MPS client have been exhausted"}},
+    {MpsError::kClientTerminated,
+     {"CUDA_ERROR_MPS_CLIENT_TERMINATED", "the MPS client has been terminated by the server"}},
+    {MpsError::kInvalidResourceConfiguration,
+     {"CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION", "invalid resource configuration"}},
 };
 
 Result<sockaddr_un> Address(const std::string& path) {
@@ -75,7 +69,7 @@ MpsFolders MpsFoldersFromEnvironment() {
 }
 
 CudaError CudaErrorOf(MpsError error) {
-  return std::ranges::find(kErrorFacts, error, &ErrorFact::error)->cuda;
+  return std::ranges::find(kErrors, error, &std::pair<MpsError, CudaError>::first)->second;
 }
 
 std::string FormatMpsError(MpsError error) {
@@ -83,8 +77,8 @@ std::string FormatMpsError(MpsError error) {
 }
 
 MpsError ParseMpsError(std::string_view line) {
-  for (const ErrorFact& fact : kErrorFacts) {
-    if (line == FormatMpsError(fact.error)) return fact.error;
+  for (const auto& [error, cuda] : kErrors) {
+    if (line == FormatMpsError(error)) return error;
   }
   return MpsError::kConnectionFailed;
 }

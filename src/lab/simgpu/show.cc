@@ -43,8 +43,8 @@ Result<std::string> ShowText(Server& server) {
     const GpuIdentity& identity = server.places()[g];
     text += fmt::format("{:>3} {:<12} {:<40} {:>15} {:>5.1f} {:>6.1f} {:>9.1f}\n", g,
                         PlaceName(server, static_cast<int>(g)), identity.uuid,
-                        fmt::format("{}/{}", look.used_mib, look.total_mib), 100 * look.sm_active,
-                        look.power_w, look.totals.energy_j / 1000);
+                        fmt::format("{}/{}", look.used_mib, identity.total_mib),
+                        100 * look.sm_active, look.power_w, look.totals.energy_j / 1000);
   }
   if (!picture.residents.empty()) {
     text += fmt::format("\n{:>9} {:<8} {:>10} {:>6} {}\n", "PID", "SHARING", "WORK LEFT", "PACE",
@@ -85,8 +85,8 @@ Result<std::string> ShowJson(Server& server) {
                         {"uuid", identity.uuid},
                         {"type", identity.type},
                         {"pci", identity.pci},
-                        {"total_mib", look.total_mib},
-                        {"reserved_mib", look.reserved_mib},
+                        {"total_mib", identity.total_mib},
+                        {"reserved_mib", identity.reserved_mib},
                         {"used_mib", look.used_mib},
                         {"sm_active", look.sm_active},
                         {"power_w", look.power_w},

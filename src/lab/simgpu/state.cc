@@ -42,17 +42,6 @@ long Futex(std::atomic<std::uint32_t>& word, int operation, std::uint32_t value,
   return ::syscall(SYS_futex, &word, operation, value, timeout, nullptr, 0);
 }
 
-void FillState(StateFile& state, std::span<const sim::ShapedGpu> gpus,
-               const ServerOptions& options) {
-  state.head = base::MakeServerHead(
-      sizeof(StateFile),
-      {options.time_scale, options.origin_time_ms.value_or(base::ToMs(base::SystemClock().Now())),
-       base::BootTimeNs()});
-  InitRobustMutex(state.lock);
-  InitWorld(state.world, gpus, options.seed);
-  state.world.limits_memory = options.memory_limits ? 1 : 0;
-}
-
 // Writes the new server to a temporary file and renames that file over the old server's file.
 Result<Unit> WriteState(const std::string& path, std::span<const sim::ShapedGpu> gpus,
                         const ServerOptions& options) {
@@ -71,17 +60,17 @@ Result<Unit> WriteState(const std::string& path, std::span<const sim::ShapedGpu>
   void* memory =
       ::mmap(nullptr, sizeof(StateFile), PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
   if (memory == MAP_FAILED) return fail("mapping " + temporary);
-  FillState(*static_cast<StateFile*>(memory), gpus, options);
+  StateFile& state = *static_cast<StateFile*>(memory);
+  state.head = base::MakeServerHead(
+      sizeof(StateFile),
+      {options.time_scale, options.origin_time_ms.value_or(base::ToMs(base::SystemClock().Now())),
+       base::BootTimeNs()});
+  InitRobustMutex(state.lock);
+  InitWorld(state.world, gpus, options.seed);
+  state.world.limits_memory = options.memory_limits ? 1 : 0;
   ::munmap(memory, sizeof(StateFile));
   if (::rename(temporary.c_str(), path.c_str()) != 0) return fail("renaming to " + path);
   return Unit{};
-}
-
-// Checks the part of the file that does not change while a server exists.
-Result<Unit> CheckHeader(const StateFile& state, const std::string& path) {
-  Result<Unit> head = base::CheckServerHead(state.head, sizeof(StateFile), path);
-  if (head && !Plausible(state.world)) return Fail(ErrorCode::kCorrupt, path + ": broken");
-  return head;
 }
 
 GpuIdentity Identify(const World& world, int place) {
@@ -93,7 +82,6 @@ GpuIdentity Identify(const World& world, int place) {
           .total_mib = gpu.total_mib,
           .reserved_mib = gpu.reserved_mib,
           .sms = gpu.sms,
-          .relative_speed = gpu.relative_speed,
           .mig = gpu.mig != 0,
           .whole = gpu.parent < 0 ? place : gpu.parent,
           .parent_uuid = gpu.parent < 0 ? "" : Text(world.gpus[gpu.parent].uuid),
@@ -153,8 +141,9 @@ Result<std::unique_ptr<Server>> Server::Attach(const std::string& path, NowFn no
       ::mmap(nullptr, sizeof(StateFile), PROT_READ | PROT_WRITE, MAP_SHARED, mapping.fd.get(), 0);
   if (memory == MAP_FAILED) return FailErrno(errno, "mapping " + path);
   mapping.state = static_cast<StateFile*>(memory);
-  CARMA_TRY(CheckHeader(*mapping.state, path));
   const StateFile& state = *mapping.state;
+  CARMA_TRY(base::CheckServerHead(state.head, sizeof(StateFile), path));
+  if (!Plausible(state.world)) return Fail(ErrorCode::kCorrupt, path + ": broken");
   server->clock_ = state.head.clock;
   server->gpu_count_ = state.world.gpu_count;
   for (int place = 0; place < state.world.place_count; ++place)
@@ -195,7 +184,8 @@ Result<Server::Lock> Server::Lock::Take(Server& server) {
     return Fail(ErrorCode::kCorrupt, server.mapping_->path + ": its mutex is broken");
   }
   Lock lock(state.lock);
-  server.BringToPresent();
+  if (Advance(state.world, server.Now())) server.Changed();
+  server.Reap();
   return lock;
 }
 
@@ -218,11 +208,6 @@ Result<Unit> Server::CheckFile() {
 double Server::Now() const {
   if (now_) return now_();
   return static_cast<double>(base::BootTimeNs() - clock_.origin_boot_ns) / 1e9 * clock_.time_scale;
-}
-
-void Server::BringToPresent() {
-  if (Advance(mapping_->state->world, Now())) Changed();
-  Reap();
 }
 
 // Finds dead residents by the mutexes that they held, which the kernel marks before a dead thread's
@@ -267,8 +252,7 @@ void Server::Wait(std::uint32_t generation, double until_s) {
 Result<GpuLook> Server::Look(int gpu) {
   const Lock lock = CARMA_TRY(Lock::Take(*this));
   const StateFile& state = *mapping_->state;
-  const Gpu& now = state.world.gpus[gpu];
-  GpuLook look{ReadingsOf(state.world, gpu), now.total_mib, now.reserved_mib, now.condition};
+  GpuLook look{ReadingsOf(state.world, gpu), state.world.gpus[gpu].condition};
   if (state.fault_count.load(std::memory_order_relaxed) == 0) return look;
   for (const FaultEntry& fault : state.faults) {
     if (fault.kind == static_cast<std::uint32_t>(FaultKind::kStale) && fault.gpu == gpu)

@@ -53,8 +53,6 @@ std::string ShapeOf(const Server& server);
 
 // The state of one GPU or instance.
 struct GpuLook : Readings {
-  std::int64_t total_mib = 0;
-  std::int64_t reserved_mib = 0;
   Condition condition;
 };
 
@@ -66,7 +64,6 @@ struct GpuIdentity {
   std::int64_t total_mib = 0;
   std::int64_t reserved_mib = 0;
   int sms = 0;
-  double relative_speed = 1;
   bool mig = false;         // whether the GPU is partitioned into instances
   int whole = 0;            // place number of the GPU: for an instance, that of its GPU
   std::string parent_uuid;  // for an instance: its GPU; otherwise empty
@@ -195,7 +192,6 @@ class Server {
   Result<Unit> CheckGpu(int gpu) const;  // must be a whole GPU
   Result<Unit> CheckShares(const std::vector<Share>& shares) const;
   // Requires the lock.
-  void BringToPresent();
   void Reap();
   void Changed();
 

@@ -1,5 +1,6 @@
 // Injects faults into a simulated GPU server: Xids, GPU conditions, driver failures.
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <iterator>
 
@@ -104,26 +105,16 @@ Result<Fault> Server::FaultOn(std::int32_t gpu, const char* function) {
   Fault worst;
   // A missing driver hides all other faults, and a hanging driver hides all faults except a missing
   // driver. Wrong readings come last.
+  static constexpr std::array kWorstFirst{FaultKind::kVanish, FaultKind::kHang, FaultKind::kLost,
+                                          FaultKind::kError};
   const auto rank = [](FaultKind kind) {
-    switch (kind) {
-      case FaultKind::kVanish:
-        return 5;
-      case FaultKind::kHang:
-        return 4;
-      case FaultKind::kLost:
-        return 3;
-      case FaultKind::kError:
-        return 2;
-      case FaultKind::kNone:
-        return 0;
-      default:
-        return 1;
-    }
+    const auto place = std::ranges::find(kWorstFirst, kind) - kWorstFirst.begin();
+    return kind == FaultKind::kNone ? place + 1 : place;
   };
   for (const Fault& fault : faults) {
     if (fault.gpu != kWholeDriver && fault.gpu != gpu) continue;
     if (!fault.function.empty() && fault.function != function) continue;
-    if (rank(fault.kind) > rank(worst.kind)) worst = fault;
+    if (rank(fault.kind) < rank(worst.kind)) worst = fault;
   }
   return worst;
 }

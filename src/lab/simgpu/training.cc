@@ -260,9 +260,7 @@ Run::Ending Run::JoinMps() {
 Run::Ending Run::Allocate() {
   held_mib_.assign(gpus_.size(), 0);
   Arrival arrival;
-  const base::ProcessId self = base::SelfProcess();
-  arrival.pid = self.pid;
-  arrival.start_ticks = self.start_ticks;
+  arrival.pid = ::getpid();
   arrival.sharing = mps_ ? core::SharingMethod::kMps : core::SharingMethod::kStreams;
   if (mps_) {
     // The pipe directory identifies the server for as long as the client uses that server.

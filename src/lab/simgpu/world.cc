@@ -393,7 +393,6 @@ int FreeSlot(const World& world) {
 void Place(World& world, int slot, const Arrival& arrival) {
   Resident& resident = world.residents[slot];
   resident.pid = arrival.pid;
-  resident.start_ticks = arrival.start_ticks;
   resident.sharing = arrival.sharing;
   resident.mps_server = arrival.mps_server;
   resident.sm_cap = arrival.sm_cap;

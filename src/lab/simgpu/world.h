@@ -38,7 +38,6 @@ struct Share {
 // A process at its first allocation.
 struct Arrival {
   pid_t pid = 0;
-  std::uint64_t start_ticks = 0;
   core::SharingMethod sharing = core::SharingMethod::kStreams;
   // The process's MPS server. Clients of one server compute side by side.
   std::uint32_t mps_server = 0;
@@ -110,7 +109,7 @@ struct Gpu {
 struct Resident {
   std::atomic<std::uint32_t> live;  // written last on arrival and first on departure
   std::int32_t pid;
-  std::uint64_t start_ticks;
+  std::uint64_t unused;  // keeps the layout
   core::SharingMethod sharing;
   std::uint32_t mps_server;
   double sm_cap;

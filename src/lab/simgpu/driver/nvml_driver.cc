@@ -26,8 +26,8 @@ constexpr std::uint64_t kMib = std::uint64_t{1} << 20;
 
 // Fills in the memory for both versions of nvmlDeviceGetMemoryInfo and applies faults to it.
 void FillMemory(const Call& call, MemoryV2& memory) {
-  memory.total = static_cast<std::uint64_t>(call.look.total_mib) * kMib;
-  memory.reserved = static_cast<std::uint64_t>(call.look.reserved_mib) * kMib;
+  memory.total = static_cast<std::uint64_t>(call.Identity().total_mib) * kMib;
+  memory.reserved = static_cast<std::uint64_t>(call.Identity().reserved_mib) * kMib;
   memory.used = static_cast<std::uint64_t>(call.look.used_mib) * kMib;
   if (Lies(call, FaultKind::kUsedOverTotal)) memory.used = memory.total + kMib;
   memory.free = memory.total - std::min(memory.total, memory.reserved + memory.used);
