@@ -7,6 +7,17 @@
 namespace carma::simgpu {
 namespace {
 
+constexpr const char* kTorchTraceback =
+    "Traceback (most recent call last):\n"
+    "  File \"train.py\", line 142, in <module>\n"
+    "    main(parse_args())\n"
+    "  File \"train.py\", line 117, in main\n"
+    "    loss.backward()\n";
+constexpr const char* kJaxTraceback =
+    "Traceback (most recent call last):\n"
+    "  File \"train.py\", line 88, in <module>\n"
+    "    state, loss = train_step(state, batch)\n";
+
 std::string Size(std::int64_t mib) {
   return mib < 1024 ? fmt::format("{:.2f} MiB", static_cast<double>(mib))
                     : fmt::format("{:.2f} GiB", static_cast<double>(mib) / 1024);
@@ -18,19 +29,13 @@ std::string PyTorchText(const FailedAllocation& failed) {
   const std::int64_t allocated = failed.own_mib * 93 / 100;
   const std::int64_t unallocated = failed.own_mib * 3 / 100;
   return fmt::format(
-      "Traceback (most recent call last):\n"
-      "  File \"train.py\", line 142, in <module>\n"
-      "    main(parse_args())\n"
-      "  File \"train.py\", line 117, in main\n"
-      "    loss.backward()\n"
-      "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate {}. GPU {} has a total "
+      "{}torch.OutOfMemoryError: CUDA out of memory. Tried to allocate {}. GPU {} has a total "
       "capacity of {} of which {} is free. Including non-PyTorch memory, this process has {} "
-      "memory "
-      "in use. Of the allocated memory {} is allocated by PyTorch, and {} is reserved by PyTorch "
-      "but unallocated. If reserved but unallocated memory is large try setting "
+      "memory in use. Of the allocated memory {} is allocated by PyTorch, and {} is reserved by "
+      "PyTorch but unallocated. If reserved but unallocated memory is large try setting "
       "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True to avoid fragmentation.\n",
-      Size(failed.wanted_mib), failed.device, Size(failed.usable_mib), Size(failed.free_mib),
-      Size(failed.own_mib), Size(allocated), Size(unallocated));
+      kTorchTraceback, Size(failed.wanted_mib), failed.device, Size(failed.usable_mib),
+      Size(failed.free_mib), Size(failed.own_mib), Size(allocated), Size(unallocated));
 }
 
 std::string TensorFlowText(const FailedAllocation& failed) {
@@ -52,12 +57,9 @@ std::string TensorFlowText(const FailedAllocation& failed) {
 
 std::string JaxText(const FailedAllocation& failed) {
   return fmt::format(
-      "Traceback (most recent call last):\n"
-      "  File \"train.py\", line 88, in <module>\n"
-      "    state, loss = train_step(state, batch)\n"
-      "jaxlib.xla_extension.XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memory while trying to "
+      "{}jaxlib.xla_extension.XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memory while trying to "
       "allocate {} bytes.\n",
-      failed.wanted_mib << 20);
+      kJaxTraceback, failed.wanted_mib << 20);
 }
 
 }  // namespace
@@ -92,25 +94,16 @@ std::string CudaErrorText(Framework framework, const CudaError& error) {
           "1\n",
           error.name, error.text);
     case Framework::kJax:
-      return fmt::format(
-          "Traceback (most recent call last):\n"
-          "  File \"train.py\", line 88, in <module>\n"
-          "    state, loss = train_step(state, batch)\n"
-          "jaxlib.xla_extension.XlaRuntimeError: INTERNAL: CUDA error: {}: {}\n",
-          error.name, error.text);
+      return fmt::format("{}jaxlib.xla_extension.XlaRuntimeError: INTERNAL: CUDA error: {}: {}\n",
+                         kJaxTraceback, error.name, error.text);
     case Framework::kPyTorch:
       break;
   }
   return fmt::format(
-      "Traceback (most recent call last):\n"
-      "  File \"train.py\", line 142, in <module>\n"
-      "    main(parse_args())\n"
-      "  File \"train.py\", line 117, in main\n"
-      "    loss.backward()\n"
-      "RuntimeError: CUDA error: {}\n"
+      "{}RuntimeError: CUDA error: {}\n"
       "CUDA kernel errors might be asynchronously reported at some other API call, so the "
       "stacktrace below might be incorrect.\n",
-      error.text);
+      kTorchTraceback, error.text);
 }
 
 std::string HarmlessOomWarning(std::int64_t wanted_mib) {

@@ -20,6 +20,8 @@
 namespace carma::simgpu {
 namespace {
 
+constexpr const char* kNoDaemon = "Cannot find MPS control daemon process";
+
 // Prints one line on stderr and returns exit code 1.
 int FailWith(const std::string& text) {
   std::fputs((text + "\n").c_str(), stderr);
@@ -85,23 +87,6 @@ int StartMpsDaemon(const MpsFolders& folders, bool foreground, const MpsDaemonOp
   return foreground ? RunDaemon(folders, options, [] {}) : RunInBackground(folders, options);
 }
 
-namespace {
-
-constexpr const char* kNoDaemon = "Cannot find MPS control daemon process";
-
-int PrintAnswer(base::LineSocket& daemon) {
-  while (true) {
-    const Result<std::string> line = daemon.Receive(kForEver);
-    std::fflush(stdout);
-    if (!line) return FailWith(kNoDaemon);
-    if (*line == kMpsAnswerEnd) return 0;
-    if (*line == kMpsFailed) return 1;
-    std::puts(line->c_str());
-  }
-}
-
-}  // namespace
-
 bool MpsBehaves(const MpsFolders& folders, std::string_view word) {
   std::string words = base::GetEnv(kMpsBehaviourVariable) + " ";
   words += base::ReadFile(folders.BehaviourFile(), kMaxMpsLine).value_or("");
@@ -115,7 +100,14 @@ int RunMpsCommand(const MpsFolders& folders, const std::string& command) {
   if (command.size() > kMaxMpsLine - 16) return FailWith("the command is too long");
   Result<base::LineSocket> daemon = ConnectTo(folders.Privileged());
   if (!daemon || !daemon->Send("command " + command)) return FailWith(kNoDaemon);
-  return PrintAnswer(*daemon);
+  while (true) {
+    const Result<std::string> line = daemon->Receive(kForEver);
+    std::fflush(stdout);
+    if (!line) return FailWith(kNoDaemon);
+    if (*line == kMpsAnswerEnd) return 0;
+    if (*line == kMpsFailed) return 1;
+    std::puts(line->c_str());
+  }
 }
 
 int RunMpsCommands(const MpsFolders& folders) {

@@ -41,19 +41,21 @@ constexpr std::pair<MpsError, CudaError> kErrors[] = {
      {"CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION", "invalid resource configuration"}},
 };
 
-Result<sockaddr_un> Address(const std::string& path) {
+struct Endpoint {
   sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  if (path.size() >= sizeof address.sun_path)
-    return Invalid(base::Printable(path) + ": too long for a Unix socket");
-  std::memcpy(address.sun_path, path.data(), path.size());
-  return address;
-}
+  base::UniqueFd fd;
+};
 
-Result<base::UniqueFd> NewSocket() {
-  base::UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  if (!fd) return FailErrno(errno, "socket");
-  return fd;
+// A new socket for this path, neither bound nor connected.
+Result<Endpoint> MakeEndpoint(const std::string& path) {
+  Endpoint made;
+  made.address.sun_family = AF_UNIX;
+  if (path.size() >= sizeof made.address.sun_path)
+    return Invalid(base::Printable(path) + ": too long for a Unix socket");
+  std::memcpy(made.address.sun_path, path.data(), path.size());
+  made.fd.reset(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (!made.fd) return FailErrno(errno, "socket");
+  return made;
 }
 
 }  // namespace
@@ -143,8 +145,7 @@ std::optional<ucred> PeerOf(int socket) {
 }
 
 Result<base::LineSocket> ConnectTo(const std::string& path) {
-  const sockaddr_un address = CARMA_TRY(Address(path));
-  base::UniqueFd fd = CARMA_TRY(NewSocket());
+  auto [address, fd] = CARMA_TRY(MakeEndpoint(path));
   int done = 0;
   do {
     done = ::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address);
@@ -154,13 +155,12 @@ Result<base::LineSocket> ConnectTo(const std::string& path) {
 }
 
 Result<base::UniqueFd> ListenAt(const std::string& path) {
-  const sockaddr_un address = CARMA_TRY(Address(path));
-  base::UniqueFd fd = CARMA_TRY(NewSocket());
+  auto [address, fd] = CARMA_TRY(MakeEndpoint(path));
   if (::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
       ::listen(fd.get(), kBacklog) != 0) {
     return FailErrno(errno, "listening at " + path);
   }
-  return fd;
+  return std::move(fd);
 }
 
 }  // namespace carma::simgpu

@@ -66,6 +66,11 @@ void Complain(const std::string& text) {
   std::fflush(stderr);
 }
 
+int Misused(const std::string& why) {
+  Complain("simtask: " + why + "\n");
+  return kUsageExitCode;
+}
+
 template <class T>
 T PerGpu(const std::vector<T>& values, std::size_t i) {
   return values[std::min(i, values.size() - 1)];
@@ -404,10 +409,7 @@ int Run::ToTheEnd(double started_s) {
 
 int RunOn(const TrainingOptions& options, Server& server, double started_s) {
   const auto gpus = VisibleGpus(server.places(), options.visible_devices.value_or("0"));
-  if (!gpus) {
-    Complain("simtask: CUDA_VISIBLE_DEVICES: " + gpus.error().message + "\n");
-    return kUsageExitCode;
-  }
+  if (!gpus) return Misused("CUDA_VISIBLE_DEVICES: " + gpus.error().message);
   if (gpus->empty()) {
     Complain("RuntimeError: No CUDA GPUs are available\n");
     return 1;
@@ -466,20 +468,14 @@ int RunTraining(const TrainingOptions& options) {
   ::prctl(PR_SET_TIMERSLACK, 1);
   const std::int64_t start_ns = ProcessStartNs();
   if (options.state_path.empty()) {
-    Complain(
-        std::string("simtask: ") + kStateVariable +
-        " is not set: it must name the file of a simulated GPU server (carma-simgpu create)\n");
-    return kUsageExitCode;
+    return Misused(
+        std::string(kStateVariable) +
+        " is not set: it must name the file of a simulated GPU server (carma-simgpu create)");
   }
-  if (options.memory_mib.empty() || options.sm_active.empty()) {
-    Complain("simtask: --memory-mib and --sm-active are required\n");
-    return kUsageExitCode;
-  }
+  if (options.memory_mib.empty() || options.sm_active.empty())
+    return Misused("--memory-mib and --sm-active are required");
   const auto server = Server::Attach(options.state_path);
-  if (!server) {
-    Complain("simtask: " + server.error().message + "\n");
-    return kUsageExitCode;
-  }
+  if (!server) return Misused(server.error().message);
   const base::ClockOrigin& clock = (*server)->clock();
   const double started_s =
       static_cast<double>(start_ns - clock.origin_boot_ns) / 1e9 * clock.time_scale;

@@ -1,17 +1,8 @@
 // MIG calls: the handles of a GPU's instances, and an instance's properties.
-#include <iterator>
-
 #include "lab/simgpu/driver/call.h"
 
 using namespace carma;
 using namespace carma::simgpu::driver;
-
-namespace {
-
-// An instance's handle is the address of the array element at its place number.
-char instance_handles[simgpu::kMaxPlaces];
-
-}  // namespace
 
 NVML_EXPORT Return nvmlDeviceGetMaxMigDeviceCount(Device device, std::uint32_t* count) {
   const Call call = Enter(device, count != nullptr);
@@ -59,16 +50,12 @@ NVML_EXPORT Return nvmlDeviceGetGpuInstanceById(Device device, std::uint32_t id,
   if (call.code != kSuccess) return call.code;
   const std::optional<int> place = FindInstance(call, id);
   if (!place) return kNotFound;
-  *instance = reinterpret_cast<GpuInstance>(&instance_handles[*place]);
+  *instance = reinterpret_cast<GpuInstance>(HandleOf(*place));
   return kSuccess;
 }
 
 NVML_EXPORT Return nvmlGpuInstanceGetInfo(GpuInstance instance, GpuInstanceInfo* info) {
-  const auto place = reinterpret_cast<std::uintptr_t>(instance) -
-                     reinterpret_cast<std::uintptr_t>(&instance_handles[0]);
-  const bool known = place < std::size(instance_handles);
-  const Call call = Enter(known ? HandleOf(static_cast<int>(place)) : nullptr, info != nullptr,
-                          Takes::kInstances);
+  const Call call = Enter(reinterpret_cast<Device>(instance), info != nullptr, Takes::kInstances);
   if (call.code != kSuccess) return call.code;
   const simgpu::GpuIdentity& identity = call.Identity();
   *info = {HandleOf(call.Whole()), static_cast<std::uint32_t>(identity.gpu_instance),

@@ -43,10 +43,6 @@ int Reap(pid_t pid) {
 
 }  // namespace
 
-DemoServer::DemoServer(std::string folder) : folder_(std::move(folder)) {
-  context_.socket_path = folder_ + "/socket";
-}
-
 base::Error DemoServer::Failure(const std::string& what, const std::string& log) const {
   std::string said = base::ReadFile(log, kMaxLog).value_or("");
   while (!said.empty() && said.back() == '\n') said.pop_back();

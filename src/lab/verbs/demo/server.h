@@ -33,7 +33,9 @@ class DemoServer {
   api::Client& client() { return context_.client(); }
 
  private:
-  explicit DemoServer(std::string folder);
+  explicit DemoServer(std::string folder) : folder_(std::move(folder)) {
+    context_.socket_path = folder_ + "/socket";
+  }
   Result<Unit> Run(std::vector<std::string> words) const;
   Result<pid_t> Begin(std::vector<std::string> words, const std::string& log) const;
   base::Error Failure(const std::string& what, const std::string& log) const;
