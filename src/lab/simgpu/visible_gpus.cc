@@ -11,42 +11,40 @@
 #include "base/file.h"
 #include "base/process_id.h"
 #include "base/text.h"
+#include "base/try.h"
 
 namespace carma::simgpu {
 namespace {
 
 // Finds the place with this number. If a GPU is listed, its instances have no numbers.
-std::optional<int> NumberedPlace(const std::vector<GpuIdentity>& places, std::int64_t number) {
-  for (std::size_t i = 0; i < places.size(); ++i) {
-    const bool part = std::ranges::any_of(
-        places, [&](const GpuIdentity& other) { return places[i].parent_uuid == other.uuid; });
-    if (!part && number-- == 0) return static_cast<int>(i);
+const GpuIdentity* NumberedPlace(const std::vector<GpuIdentity>& places, std::int64_t number) {
+  for (const GpuIdentity& place : places) {
+    const auto whole = std::ranges::find(places, place.parent_uuid, &GpuIdentity::uuid);
+    if (whole == places.end() && number-- == 0) return &place;
   }
-  return std::nullopt;
+  return nullptr;
 }
 
 // Finds a place by its UUID or an unambiguous prefix of it.
-std::optional<int> NamedPlace(const std::vector<GpuIdentity>& places, std::string_view name) {
-  if (!name.starts_with("GPU-") && !name.starts_with("MIG-")) return std::nullopt;
-  std::optional<int> found;
-  for (std::size_t i = 0; i < places.size(); ++i) {
-    if (!places[i].uuid.starts_with(name)) continue;
-    if (found) return std::nullopt;
-    found = static_cast<int>(i);
+const GpuIdentity* NamedPlace(const std::vector<GpuIdentity>& places, std::string_view name) {
+  if (!name.starts_with("GPU-") && !name.starts_with("MIG-")) return nullptr;
+  const GpuIdentity* found = nullptr;
+  for (const GpuIdentity& place : places) {
+    if (!place.uuid.starts_with(name)) continue;
+    if (found != nullptr) return nullptr;
+    found = &place;
   }
   return found;
 }
 
-// The place that one entry of CUDA_VISIBLE_DEVICES makes visible.
-std::optional<int> FindPlace(const std::vector<GpuIdentity>& places, std::string_view name) {
+// The place that one entry of CUDA_VISIBLE_DEVICES makes visible; null if there is none.
+const GpuIdentity* FindPlace(const std::vector<GpuIdentity>& places, std::string_view name) {
   const auto number = base::ParseInt(name);
-  const std::optional<int> found =
+  const GpuIdentity* const found =
       number && *number >= 0 ? NumberedPlace(places, *number) : NamedPlace(places, name);
-  if (!found || !places[static_cast<std::size_t>(*found)].mig) return found;
-  const std::string& divided = places[static_cast<std::size_t>(*found)].uuid;
-  const auto first = std::ranges::find(places, divided, &GpuIdentity::parent_uuid);
-  if (first == places.end()) return std::nullopt;
-  return static_cast<int>(first - places.begin());
+  if (found == nullptr || !found->mig) return found;
+  const auto first = std::ranges::find(places, found->uuid, &GpuIdentity::parent_uuid);
+  return first == places.end() ? nullptr : &*first;
 }
 
 std::optional<std::int64_t> LimitOf(const MpsMemoryLimits& limits, int device) {
@@ -61,13 +59,14 @@ Result<std::vector<int>> VisibleGpus(const std::vector<GpuIdentity>& places,
   std::vector<int> visible;
   for (const std::string_view piece : base::Split(visible_devices, ',')) {
     const std::string_view name = base::Trim(piece);
-    const std::optional<int> found = FindPlace(places, name);
-    if (!found) break;
-    if (std::ranges::find(visible, *found) != visible.end())
+    const GpuIdentity* const found = FindPlace(places, name);
+    if (found == nullptr) break;
+    const auto place = static_cast<int>(found - places.data());
+    if (std::ranges::find(visible, place) != visible.end())
       return Invalid("'" + base::Printable(name, 60) + "' names a GPU twice");
-    const bool instance = !places[static_cast<std::size_t>(*found)].parent_uuid.empty();
+    const bool instance = !found->parent_uuid.empty();
     if (instance && !visible.empty()) break;
-    visible.push_back(*found);
+    visible.push_back(place);
     if (instance) break;
   }
   return visible;
@@ -75,21 +74,18 @@ Result<std::vector<int>> VisibleGpus(const std::vector<GpuIdentity>& places,
 
 Result<MpsView> SeeThroughMps(const std::vector<GpuIdentity>& places, const MpsWelcome& welcome,
                               std::string_view visible_devices, const MpsMemoryLimits& limits) {
-  Result<std::vector<int>> served = std::vector<int>(places.size());
-  std::iota(served->begin(), served->end(), 0);
-  if (welcome.visible_devices) served = VisibleGpus(places, *welcome.visible_devices);
-  if (!served) return std::unexpected(served.error());
+  std::vector<int> served(places.size());
+  std::iota(served.begin(), served.end(), 0);
+  if (welcome.visible_devices) served = CARMA_TRY(VisibleGpus(places, *welcome.visible_devices));
   std::vector<GpuIdentity> identities;
-  for (const int gpu : *served) identities.push_back(places[static_cast<std::size_t>(gpu)]);
+  for (const int gpu : served) identities.push_back(places[static_cast<std::size_t>(gpu)]);
   if (identities.empty()) return MpsView{};
-  const auto chosen = VisibleGpus(identities, visible_devices);
-  if (!chosen) return std::unexpected(chosen.error());
+  const std::vector<int> chosen = CARMA_TRY(VisibleGpus(identities, visible_devices));
   MpsView view;
   // Like CUDA, drops all limits if one of them is for a device that the process does not see.
-  const bool dropped =
-      !limits.empty() && limits.rbegin()->first >= static_cast<int>(chosen->size());
-  for (const int device : *chosen) {
-    view.gpus.push_back((*served)[static_cast<std::size_t>(device)]);
+  const bool dropped = !limits.empty() && limits.rbegin()->first >= static_cast<int>(chosen.size());
+  for (const int device : chosen) {
+    view.gpus.push_back(served[static_cast<std::size_t>(device)]);
     const auto own = dropped ? std::nullopt : LimitOf(limits, device);
     const auto common = LimitOf(welcome.memory_limits, device);
     view.limits_mib.push_back(own && common ? std::min(own, common) : own ? own : common);

@@ -40,33 +40,19 @@ Device HandleOf(int place) {
 }
 
 Return FromError(const base::Error& error) {
-  switch (error.code) {
-    case ErrorCode::kCorrupt:
-      return kLibRmVersionMismatch;
-    case ErrorCode::kDenied:
-      return kNoPermission;
-    default:
-      return kDriverNotLoaded;
-  }
+  if (error.code == ErrorCode::kCorrupt) return kLibRmVersionMismatch;
+  return error.code == ErrorCode::kDenied ? kNoPermission : kDriverNotLoaded;
 }
 
 Return FaultReturn(Server& server, std::int32_t gpu, const char* function) {
   while (true) {
     const Result<Fault> fault = server.FaultOn(gpu, function);
     if (!fault) return FromError(fault.error());
-    switch (fault->kind) {
-      case FaultKind::kVanish:
-        return kDriverNotLoaded;
-      case FaultKind::kLost:
-        return kGpuIsLost;
-      case FaultKind::kError:
-        return fault->code;
-      case FaultKind::kHang:
-        std::this_thread::sleep_for(kHangPoll);
-        continue;
-      default:
-        return kSuccess;
-    }
+    if (fault->kind == FaultKind::kVanish) return kDriverNotLoaded;
+    if (fault->kind == FaultKind::kLost) return kGpuIsLost;
+    if (fault->kind == FaultKind::kError) return fault->code;
+    if (fault->kind != FaultKind::kHang) return kSuccess;
+    std::this_thread::sleep_for(kHangPoll);
   }
 }
 
