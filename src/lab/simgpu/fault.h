@@ -42,7 +42,6 @@ struct Fault {
   std::int32_t gpu = kWholeDriver;
   std::int32_t code = 0;  // kError: the NVML return code
   std::string function;   // kError: "nvmlDeviceGetPowerUsage"; empty: every function
-  friend bool operator==(const Fault&, const Fault&) = default;
 };
 
 // The words for all faults: "hang, lost, …".

@@ -35,14 +35,6 @@ std::unique_ptr<MpsClient> MpsClient::Join(const std::string& pipes, const std::
   return std::unique_ptr<MpsClient>(new MpsClient(std::move(*server), std::move(*welcome)));
 }
 
-MpsClient::~MpsClient() {
-  socket_.Send("bye");
-}
-
-void MpsClient::Uses(int place, const std::string& state_path) const {
-  socket_.Send("uses " + std::to_string(place) + " " + state_path);
-}
-
 void MpsClient::RaiseOnNews(int signal) const {
   ::fcntl(socket_.fd(), F_SETOWN, ::getpid());
   ::fcntl(socket_.fd(), F_SETSIG, signal);

@@ -18,13 +18,15 @@ class MpsClient {
   static std::unique_ptr<MpsClient> Join(const std::string& pipes, const std::string& partition,
                                          MpsError& refused);
   // Disconnects from the server cleanly.
-  ~MpsClient();
+  ~MpsClient() { socket_.Send("bye"); }
   MpsClient(const MpsClient&) = delete;
   MpsClient& operator=(const MpsClient&) = delete;
 
   const MpsWelcome& welcome() const { return welcome_; }
   // Tells the MPS server which GPU or MIG instance this client uses, and on which simulated server.
-  void Uses(int place, const std::string& state_path) const;
+  void Uses(int place, const std::string& state_path) const {
+    socket_.Send("uses " + std::to_string(place) + " " + state_path);
+  }
   // Raises this signal in this process when the server sends a message or exits.
   void RaiseOnNews(int signal) const;
   // The client's error; permanent once it is not kNone. Never blocks.

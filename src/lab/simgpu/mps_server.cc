@@ -31,10 +31,6 @@ void MpsLog(const MpsFolders& folders, std::string_view file, std::string_view w
   (void)!::write(fd.get(), line.data(), line.size());
 }
 
-void MpsServer::Note(const std::string& text) const {
-  MpsLog(folders_, "server.log", "Server", text);
-}
-
 bool MpsServer::Faulted() const {
   return MpsBehaves(folders_, "fault") || std::ranges::any_of(clients_, &Client::affected);
 }

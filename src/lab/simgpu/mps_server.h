@@ -49,7 +49,7 @@ class MpsServer {
     bool terminated = false;     // the client was asked to exit or has disconnected
   };
 
-  void Note(const std::string& text) const;
+  void Note(const std::string& text) const { MpsLog(folders_, "server.log", "Server", text); }
   bool Faulted() const;
   void Accept();
   // Returns false if the daemon is gone.

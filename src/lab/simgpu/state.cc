@@ -329,9 +329,6 @@ Result<std::unique_ptr<Residency>> Server::Join(const Arrival& arrival,
   return std::unique_ptr<Residency>(new Residency(*this, slot));
 }
 
-Residency::Residency(Server& server, int slot)
-    : server_(server), slot_(slot), thread_(::gettid()) {}
-
 Residency::~Residency() {
   // A forked child has a copy of this object, but the residency belongs to the parent.
   if (thread_ != ::gettid()) return;

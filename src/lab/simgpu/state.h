@@ -5,6 +5,7 @@
 #pragma once
 
 #include <sys/types.h>
+#include <unistd.h>
 
 #include <cstdint>
 #include <functional>
@@ -219,10 +220,10 @@ class Residency {
 
  private:
   friend class Server;
-  Residency(Server& server, int slot);
+  Residency(Server& server, int slot) : server_(server), slot_(slot) {}
   Server& server_;
   int slot_;
-  pid_t thread_;
+  pid_t thread_ = ::gettid();
 };
 
 }  // namespace carma::simgpu

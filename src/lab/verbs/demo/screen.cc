@@ -87,10 +87,6 @@ TopLine DoneBar(const DemoSide& side, std::int64_t tasks, int width) {
           {std::string(all - std::min(filled, all), '.'), TopStyle::kFaint}};
 }
 
-std::string GpusOf(const TaskRow& task) {
-  return fmt::format("GPU {}", fmt::join(task.gpu_indices, ", "));
-}
-
 }  // namespace
 
 std::int64_t DemoDone(const OverviewView& server) {
@@ -154,8 +150,8 @@ std::vector<std::string> DemoNews::Look(const OverviewView& server, std::int64_t
     Seen& seen = seen_[task.id];
     if (task.ooms > seen.ooms) tell(task, "ran out of GPU memory and was requeued");
     if (running && task.ooms > 0 && task.attempt > seen.attempt) {
-      tell(task, fmt::format("restarted on {} with {} promised", GpusOf(task),
-                             base::FormatMib(task.claim_mib)));
+      tell(task, fmt::format("restarted on GPU {} with {} promised",
+                             fmt::join(task.gpu_indices, ", "), base::FormatMib(task.claim_mib)));
     }
     if (ended && !seen.ended && task.ooms > 0) tell(task, task.state);
     seen.ooms = task.ooms;
