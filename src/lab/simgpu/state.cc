@@ -142,6 +142,7 @@ Result<std::unique_ptr<Server>> Server::Attach(const std::string& path, NowFn no
   if (memory == MAP_FAILED) return FailErrno(errno, "mapping " + path);
   mapping.state = static_cast<StateFile*>(memory);
   const StateFile& state = *mapping.state;
+  // Checks the part of the file that does not change while a server exists.
   CARMA_TRY(base::CheckServerHead(state.head, sizeof(StateFile), path));
   if (!Plausible(state.world)) return Fail(ErrorCode::kCorrupt, path + ": broken");
   server->clock_ = state.head.clock;

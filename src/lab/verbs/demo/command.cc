@@ -164,12 +164,12 @@ class Demo {
   std::string CrashSentence() {
     const auto task = GetTask(servers_[1]->client(), kUnderstated);
     if (!task || task->value.ooms == 0) return "";
-    return fmt::format(
-        "Task {} ({}) requested {} but needs {}. "
-        "It ran out of GPU memory ({}), was requeued, was promised more memory and {}.\n",
-        kUnderstated, base::Printable(task->value.name, 60), base::FormatMib(kStatedMib),
-        base::FormatMib(task->value.peak_mib), base::Counted(task->value.ooms, "time"),
-        task->value.state);
+    return fmt::format("Task {} ({}) requested {} but needs {}. ", kUnderstated,
+                       base::Printable(task->value.name, 60), base::FormatMib(kStatedMib),
+                       base::FormatMib(task->value.peak_mib)) +
+           fmt::format(
+               "It ran out of GPU memory ({}), was requeued, was promised more memory and {}.\n",
+               base::Counted(task->value.ooms, "time"), task->value.state);
   }
 
   std::string Next() const {
