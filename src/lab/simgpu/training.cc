@@ -11,6 +11,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
+#include <expected>
 #include <functional>
 #include <limits>
 
@@ -19,6 +20,7 @@
 #include "base/process_id.h"
 #include "base/spawn.h"
 #include "base/text.h"
+#include "base/try.h"
 #include "lab/simgpu/mps_client.h"
 #include "lab/simgpu/visible_gpus.h"
 
@@ -96,36 +98,41 @@ std::vector<Milestone> PlanMilestones(const TrainingOptions& options) {
   if (options.hang_at) plan.push_back({*options.hang_at, Milestone::kHang});
   if (options.fault_at) plan.push_back({*options.fault_at, Milestone::kFault});
   plan.push_back({1, Milestone::kEnd});
-  std::ranges::stable_sort(plan,
-                           [](const Milestone& a, const Milestone& b) { return a.at < b.at; });
+  std::ranges::stable_sort(plan, {}, &Milestone::at);
   return plan;
 }
 
-// One run of the task on its GPUs. Every step returns the exit code if the process must exit, and
-// otherwise an empty value.
+// One run of the task on its GPUs. The error of a step is the code with which the process must
+// exit.
 class Run {
  public:
   Run(const TrainingOptions& options, Server& server, std::vector<int> gpus)
       : options_(options), server_(server), gpus_(std::move(gpus)) {}
 
-  int ToTheEnd(double started_s);
+  using Step = std::expected<Unit, int>;
+  Step ToTheEnd(double started_s);
 
  private:
-  using Ending = std::optional<int>;
-  Ending ServeSignals();
-  Ending ServeMps();
-  Ending WaitUntil(double until_s);
-  Ending WaitForWork(double left_s);
-  Ending JoinMps();
-  Ending Allocate();
-  Ending Grow(const std::vector<Share>& more);
+  Step ServeSignals();
+  Step ServeMps();
+  Step WaitUntil(double until_s);
+  Step WaitForWork(double left_s);
+  Step JoinMps();
+  Step Allocate();
+  Step Grow(const std::vector<Share>& more);
   std::optional<Shortage> OverLimit(const std::vector<Share>& more) const;
-  Ending Unwind();
-  Ending OutOfMemory(const Shortage& shortage);
-  Ending CudaFailure(const CudaError& error);
-  Ending Fault();
-  Ending Reach(const Milestone& milestone);
-  Ending Broken(const base::Error& error);
+  Step Unwind();
+  Step OutOfMemory(const Shortage& shortage);
+  Step CudaFailure(const CudaError& error);
+  Step Fault();
+  Step Reach(const Milestone& milestone);
+  // The value of a call on the server.
+  template <class T>
+  static std::expected<T, int> Got(Result<T> result) {
+    if (result) return std::move(*result);
+    Complain("simtask: lost the simulated GPUs: " + result.error().message + "\n");
+    return std::unexpected(1);
+  }
   std::vector<Share> Shares(double share_of_memory) const;
   void LoadCheckpoint();
   void SaveCheckpoint();
@@ -143,51 +150,45 @@ class Run {
   double work_s_ = 0;  // work left when the run began
 };
 
-Run::Ending Run::Broken(const base::Error& error) {
-  Complain("simtask: lost the simulated GPUs: " + error.message + "\n");
-  return 1;
-}
-
-Run::Ending Run::ServeSignals() {
+Run::Step Run::ServeSignals() {
   if (stop_asked) {
     Complain("simtask: received SIGTERM, stopping\n");
-    return kTermExitCode;
+    return std::unexpected(kTermExitCode);
   }
   if (checkpoint_asked.exchange(false)) SaveCheckpoint();
   return ServeMps();
 }
 
-Run::Ending Run::ServeMps() {
-  if (!mps_ || unwinding_) return std::nullopt;
+Run::Step Run::ServeMps() {
+  if (!mps_ || unwinding_) return Unit{};
   const MpsError trouble = mps_->Trouble();
-  if (trouble == MpsError::kNone) return std::nullopt;
+  if (trouble == MpsError::kNone) return Unit{};
   if (hanging_) {
     // The context is gone, but the program would notice this only at its next CUDA call.
     residency_.reset();
-    return std::nullopt;
+    return Unit{};
   }
   return CudaFailure(CudaErrorOf(trouble));
 }
 
-Run::Ending Run::WaitUntil(double until_s) {
+Run::Step Run::WaitUntil(double until_s) {
   while (true) {
     const std::uint32_t generation = server_.Generation();
-    if (const Ending ending = ServeSignals()) return ending;
-    if (server_.Now() >= until_s) return std::nullopt;
+    CARMA_TRY(ServeSignals());
+    if (server_.Now() >= until_s) return Unit{};
     server_.Wait(generation, until_s);
   }
 }
 
-Run::Ending Run::WaitForWork(double left_s) {
+Run::Step Run::WaitForWork(double left_s) {
   while (true) {
-    const Result<Progress> progress = residency_->Look();
-    if (!progress) return Broken(progress.error());
-    if (const Ending ending = ServeSignals()) return ending;
-    if (progress->evicted) return CudaFailure(CudaErrorOf(MpsError::kClientTerminated));
-    if (progress->work_left_s <= left_s + kRoundingS) return std::nullopt;
-    const double span_s = progress->pace > 0 ? (progress->work_left_s - left_s) / progress->pace
-                                             : std::numeric_limits<double>::infinity();
-    server_.Wait(progress->generation, progress->now_s + span_s);
+    const Progress progress = CARMA_TRY(Got(residency_->Look()));
+    CARMA_TRY(ServeSignals());
+    if (progress.evicted) return CudaFailure(CudaErrorOf(MpsError::kClientTerminated));
+    if (progress.work_left_s <= left_s + kRoundingS) return Unit{};
+    const double span_s = progress.pace > 0 ? (progress.work_left_s - left_s) / progress.pace
+                                            : std::numeric_limits<double>::infinity();
+    server_.Wait(progress.generation, progress.now_s + span_s);
   }
 }
 
@@ -201,50 +202,45 @@ std::vector<Share> Run::Shares(double share_of_memory) const {
 }
 
 // A crash takes time because the interpreter unwinds and the allocator prints its statistics.
-Run::Ending Run::Unwind() {
+Run::Step Run::Unwind() {
   unwinding_ = true;
-  if (residency_) {
-    if (const auto stopped = residency_->Stop(); !stopped) return Broken(stopped.error());
-  }
+  if (residency_) CARMA_TRY(Got(residency_->Stop()));
   return WaitUntil(server_.Now() + options_.crash_s);
 }
 
-Run::Ending Run::OutOfMemory(const Shortage& shortage) {
+Run::Step Run::OutOfMemory(const Shortage& shortage) {
   const auto device = std::ranges::find(gpus_, shortage.gpu) - gpus_.begin();
   const std::int64_t own_mib = held_mib_[static_cast<std::size_t>(device)];
-  if (const Ending ending = Unwind()) return ending;
+  CARMA_TRY(Unwind());
   Complain(OomText(options_.framework, {.device = static_cast<int>(device),
                                         .wanted_mib = shortage.wanted_mib,
                                         .free_mib = shortage.free_mib,
                                         .usable_mib = shortage.usable_mib,
                                         .own_mib = own_mib}));
-  return kOomExitCode;
+  return std::unexpected(kOomExitCode);
 }
 
-Run::Ending Run::CudaFailure(const CudaError& error) {
-  if (const Ending ending = Unwind()) return ending;
+Run::Step Run::CudaFailure(const CudaError& error) {
+  CARMA_TRY(Unwind());
   Complain(CudaErrorText(options_.framework, error));
-  return kCudaExitCode;
+  return std::unexpected(kCudaExitCode);
 }
 
-Run::Ending Run::Fault() {
-  if (options_.xid > 0) {
-    const auto announced = server_.AnnounceXid(gpus_.front(), options_.xid);
-    if (!announced) return Broken(announced.error());
-  }
+Run::Step Run::Fault() {
+  if (options_.xid > 0) CARMA_TRY(Got(server_.AnnounceXid(gpus_.front(), options_.xid)));
   if (mps_) mps_->AnnounceFault();
   return CudaFailure(kIllegalAddress);
 }
 
 // Joins MPS as the CUDA driver does at the first call. An MPS client's CUDA_VISIBLE_DEVICES selects
 // from the server's GPUs.
-Run::Ending Run::JoinMps() {
+Run::Step Run::JoinMps() {
   limits_mib_.resize(gpus_.size());
-  if (options_.mps_pipes.empty()) return std::nullopt;
+  if (options_.mps_pipes.empty()) return Unit{};
   MpsError refused = MpsError::kNone;
   mps_ = MpsClient::Join(options_.mps_pipes, options_.mps_partition, refused);
   if (refused != MpsError::kNone) return CudaFailure(CudaErrorOf(refused));
-  if (!mps_) return std::nullopt;
+  if (!mps_) return Unit{};
   Install(SIGIO, OnSignal);
   mps_->RaiseOnNews(SIGIO);
   const Result<MpsView> view =
@@ -252,17 +248,17 @@ Run::Ending Run::JoinMps() {
                     options_.mps_memory_limits);
   if (!view || view->gpus.empty()) {
     Complain("RuntimeError: No CUDA GPUs are available\n");
-    return kCudaExitCode;
+    return std::unexpected(kCudaExitCode);
   }
   gpus_ = view->gpus;
   for (const int gpu : gpus_) mps_->Uses(gpu, options_.state_path);
   limits_mib_ = view->limits_mib;
-  return std::nullopt;
+  return Unit{};
 }
 
 // Parameters and optimiser states are allocated first, activations with the first batch. Either
 // allocation may fail.
-Run::Ending Run::Allocate() {
+Run::Step Run::Allocate() {
   held_mib_.assign(gpus_.size(), 0);
   Arrival arrival;
   arrival.pid = ::getpid();
@@ -282,14 +278,11 @@ Run::Ending Run::Allocate() {
   arrival.group = OwnGroup();
   std::optional<Shortage> shortage = OverLimit(arrival.shares);
   if (shortage) return OutOfMemory(*shortage);
-  auto joined = server_.Join(arrival, shortage);
-  if (!joined) return Broken(joined.error());
+  residency_ = CARMA_TRY(Got(server_.Join(arrival, shortage)));
   if (shortage) return OutOfMemory(*shortage);
-  residency_ = std::move(*joined);
   for (std::size_t i = 0; i < gpus_.size(); ++i) held_mib_[i] = arrival.shares[i].memory_mib;
   if (work_s_ > 0) {
-    if (const Ending ending = WaitUntil(server_.Now() + std::min(kFirstBatchS, work_s_ / 2)))
-      return ending;
+    CARMA_TRY(WaitUntil(server_.Now() + std::min(kFirstBatchS, work_s_ / 2)));
   }
   std::vector<Share> rest = Shares(1);
   for (std::size_t i = 0; i < rest.size(); ++i) rest[i].memory_mib -= held_mib_[i];
@@ -307,20 +300,19 @@ std::optional<Shortage> Run::OverLimit(const std::vector<Share>& more) const {
   return std::nullopt;
 }
 
-Run::Ending Run::Grow(const std::vector<Share>& more) {
+Run::Step Run::Grow(const std::vector<Share>& more) {
   if (const auto shortage = OverLimit(more)) return OutOfMemory(*shortage);
-  const auto grown = residency_->Grow(more);
-  if (!grown) return Broken(grown.error());
-  if (*grown) return OutOfMemory(**grown);
+  const std::optional<Shortage> shortage = CARMA_TRY(Got(residency_->Grow(more)));
+  if (shortage) return OutOfMemory(*shortage);
   for (std::size_t i = 0; i < more.size(); ++i) held_mib_[i] += more[i].memory_mib;
-  return std::nullopt;
+  return Unit{};
 }
 
-Run::Ending Run::Reach(const Milestone& milestone) {
+Run::Step Run::Reach(const Milestone& milestone) {
   switch (milestone.event) {
     case Milestone::kEpoch:
       Say(fmt::format("epoch {}/{} done\n", milestone.epoch, options_.epochs));
-      return std::nullopt;
+      return Unit{};
     case Milestone::kGrow: {
       std::vector<Share> more;
       for (const int gpu : gpus_) more.push_back({gpu, options_.grow_mib, 0});
@@ -328,14 +320,14 @@ Run::Ending Run::Reach(const Milestone& milestone) {
     }
     case Milestone::kFail:
       Complain(PlainTraceback());
-      return options_.exit_code;
+      return std::unexpected(options_.exit_code);
     case Milestone::kKillSelf:
       ::raise(options_.signal);
-      return 128 + options_.signal;
+      return std::unexpected(128 + options_.signal);
     case Milestone::kHang:
       // A deadlocked task computes nothing but keeps its memory.
       hanging_ = true;
-      if (const auto stopped = residency_->Stop(); !stopped) return Broken(stopped.error());
+      CARMA_TRY(Got(residency_->Stop()));
       return WaitUntil(std::numeric_limits<double>::infinity());
     case Milestone::kFault:
       return Fault();
@@ -343,7 +335,7 @@ Run::Ending Run::Reach(const Milestone& milestone) {
       break;
   }
   Say("training finished\n");
-  return 0;
+  return std::unexpected(0);
 }
 
 void Run::LoadCheckpoint() {
@@ -383,17 +375,16 @@ void Run::Flood() const {
   std::fflush(stdout);
 }
 
-int Run::ToTheEnd(double started_s) {
+Run::Step Run::ToTheEnd(double started_s) {
   LoadCheckpoint();
   Say(fmt::format("loading: {} GPU(s), {:.0f} s of work\n", gpus_.size(), work_s_));
-  if (const Ending ending = WaitUntil(started_s + options_.load_s)) return *ending;
-  if (const Ending ending = JoinMps()) return *ending;
-  if (const Ending ending = Allocate()) return *ending;
+  CARMA_TRY(WaitUntil(started_s + options_.load_s));
+  CARMA_TRY(JoinMps());
+  CARMA_TRY(Allocate());
   if (options_.warn_oom) Complain(HarmlessOomWarning(PerGpu(options_.memory_mib, 0)));
   if (options_.tell_memory) {
-    const auto seen = server_.MemoryOf(gpus_.front(), OwnGroup());
-    if (!seen) return *Broken(seen.error());
-    Say(fmt::format("memory: {} of {} MiB free\n", seen->free_mib, seen->total_mib));
+    const MemoryView seen = CARMA_TRY(Got(server_.MemoryOf(gpus_.front(), OwnGroup())));
+    Say(fmt::format("memory: {} of {} MiB free\n", seen.free_mib, seen.total_mib));
   }
   Flood();
   const double done = options_.solo_s > 0 ? 1 - work_s_ / options_.solo_s : 0;
@@ -401,10 +392,10 @@ int Run::ToTheEnd(double started_s) {
     // A resumed run skips the milestones before its checkpoint, even failures, but not allocations.
     const bool past = milestone.at < done;
     if (past && milestone.event != Milestone::kGrow) continue;
-    if (const Ending ending = WaitForWork(options_.solo_s * (1 - milestone.at))) return *ending;
-    if (const Ending ending = Reach(milestone)) return *ending;
+    CARMA_TRY(WaitForWork(options_.solo_s * (1 - milestone.at)));
+    CARMA_TRY(Reach(milestone));
   }
-  return 0;
+  return Unit{};
 }
 
 int RunOn(const TrainingOptions& options, Server& server, double started_s) {
@@ -417,9 +408,9 @@ int RunOn(const TrainingOptions& options, Server& server, double started_s) {
   waiting_server = &server;
   Install(SIGTERM, options.ignore_term ? SIG_IGN : OnSignal);
   if (options.checkpoint_signal > 0) Install(options.checkpoint_signal, OnSignal);
-  const int code = Run(options, server, *gpus).ToTheEnd(started_s);
+  const auto ended = Run(options, server, *gpus).ToTheEnd(started_s);
   waiting_server = nullptr;
-  return code;
+  return ended ? 0 : ended.error();
 }
 
 // The grandchild works in its own session. It is not our child, so its exit code comes through a
