@@ -1,6 +1,6 @@
 // The clock that all processes of a simulated GPU server share. It is stored at the beginning of
-// the server's state file (simgpu/layout.h describes the rest). The daemon itself reads nothing
-// else from this file.
+// the server's state file (lab/simgpu/state_file.h describes the rest). The daemon itself reads
+// nothing else from this file.
 #pragma once
 
 #include <cstdint>

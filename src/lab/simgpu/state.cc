@@ -19,7 +19,7 @@
 #include "base/process_id.h"
 #include "base/text.h"
 #include "base/try.h"
-#include "lab/simgpu/state_lock.h"
+#include "lab/simgpu/state_file.h"
 
 namespace carma::simgpu {
 namespace {
@@ -171,22 +171,22 @@ std::string ShapeOf(const Server& server) {
 }
 
 // Takes the lock, brings the world up to date, and removes dead residents.
-Result<Server::Lock> Server::Lock::Take(Server& server) {
-  CARMA_TRY(server.CheckFile());
-  StateFile& state = *server.mapping_->state;
+Result<Server::Lock> Server::TakeLock() {
+  CARMA_TRY(CheckFile());
+  StateFile& state = *mapping_->state;
   const int error = ::pthread_mutex_lock(&state.lock);
   if (error == EOWNERDEAD) {
     // A process died while it held the mutex. The residents are intact (see Motion), but values
     // derived from them may be only partly updated.
     Recompute(state.world);
     ::pthread_mutex_consistent(&state.lock);
-    server.Changed();
+    Changed();
   } else if (error != 0) {
-    return Fail(ErrorCode::kCorrupt, server.mapping_->path + ": its mutex is broken");
+    return Fail(ErrorCode::kCorrupt, mapping_->path + ": its mutex is broken");
   }
-  Lock lock(state.lock);
-  if (Advance(state.world, server.Now())) server.Changed();
-  server.Reap();
+  Lock lock(&state.lock);
+  if (Advance(state.world, Now())) Changed();
+  Reap();
   return lock;
 }
 
@@ -251,7 +251,7 @@ void Server::Wait(std::uint32_t generation, double until_s) {
 }
 
 Result<GpuLook> Server::Look(int gpu) {
-  const Lock lock = CARMA_TRY(Lock::Take(*this));
+  const Lock lock = CARMA_TRY(TakeLock());
   const StateFile& state = *mapping_->state;
   GpuLook look{ReadingsOf(state.world, gpu), state.world.gpus[gpu].condition};
   if (state.fault_count.load(std::memory_order_relaxed) == 0) return look;
@@ -265,7 +265,7 @@ Result<GpuLook> Server::Look(int gpu) {
 Result<Unit> Server::Processes(int gpu, core::SharingMethod sharing,
                                std::vector<ProcessLook>& lines) {
   lines.clear();
-  const Lock lock = CARMA_TRY(Lock::Take(*this));
+  const Lock lock = CARMA_TRY(TakeLock());
   const World& world = mapping_->state->world;
   for (const int slot : LiveSlots(world)) {
     const Resident& resident = world.residents[slot];
@@ -280,7 +280,7 @@ Result<Unit> Server::Processes(int gpu, core::SharingMethod sharing,
 }
 
 Result<std::vector<ResidentLook>> Server::Residents() {
-  const Lock lock = CARMA_TRY(Lock::Take(*this));
+  const Lock lock = CARMA_TRY(TakeLock());
   const World& world = mapping_->state->world;
   std::vector<ResidentLook> residents;
   for (const int slot : LiveSlots(world)) {
@@ -314,7 +314,7 @@ Result<std::unique_ptr<Residency>> Server::Join(const Arrival& arrival,
                                                 std::optional<Shortage>& shortage) {
   shortage.reset();
   CARMA_TRY(CheckShares(arrival.shares));
-  const Lock lock = CARMA_TRY(Lock::Take(*this));
+  const Lock lock = CARMA_TRY(TakeLock());
   StateFile& state = *mapping_->state;
   if (arrival.sharing == core::SharingMethod::kMps)
     EvictFor(state.world, arrival.shares, arrival.group);
@@ -333,7 +333,7 @@ Result<std::unique_ptr<Residency>> Server::Join(const Arrival& arrival,
 Residency::~Residency() {
   // A forked child has a copy of this object, but the residency belongs to the parent.
   if (thread_ != ::gettid()) return;
-  const Result<Server::Lock> lock = Server::Lock::Take(server_);
+  const Result<Server::Lock> lock = server_.TakeLock();
   // The mutex must be unlocked before the mapping ends, even if the file was removed. If the file
   // was truncated, accessing the mapping would kill the process.
   StateFile& state = *server_.mapping_->state;
@@ -347,7 +347,7 @@ Residency::~Residency() {
 }
 
 Result<std::optional<Shortage>> Residency::Grow(std::span<const Share> more) {
-  const Server::Lock lock = CARMA_TRY(Server::Lock::Take(server_));
+  const Server::Lock lock = CARMA_TRY(server_.TakeLock());
   World& world = server_.mapping_->state->world;
   const std::string group = Text(world.residents[slot_].group);
   if (world.residents[slot_].sharing == core::SharingMethod::kMps) EvictFor(world, more, group);
@@ -357,14 +357,14 @@ Result<std::optional<Shortage>> Residency::Grow(std::span<const Share> more) {
 }
 
 Result<Unit> Residency::Stop() {
-  const Server::Lock lock = CARMA_TRY(Server::Lock::Take(server_));
+  const Server::Lock lock = CARMA_TRY(server_.TakeLock());
   simgpu::Stop(server_.mapping_->state->world, slot_);
   server_.Changed();
   return Unit{};
 }
 
 Result<Progress> Residency::Look() {
-  const Server::Lock lock = CARMA_TRY(Server::Lock::Take(server_));
+  const Server::Lock lock = CARMA_TRY(server_.TakeLock());
   const World& world = server_.mapping_->state->world;
   return Progress{world.motion().now_s, world.motion().work_left_s[slot_],
                   world.residents[slot_].pace, server_.Generation(),
@@ -378,7 +378,7 @@ Result<Unit> Server::CheckGpu(int gpu) const {
 
 Result<Unit> Server::LimitGroup(const GroupLimit& limit) {
   CARMA_TRY(CheckGpu(limit.gpu));
-  const Lock lock = CARMA_TRY(Lock::Take(*this));
+  const Lock lock = CARMA_TRY(TakeLock());
   World& world = mapping_->state->world;
   if (world.limits_memory == 0 || world.gpus[limit.gpu].mig != 0)
     return Invalid("memory limits are not supported on this GPU");
@@ -389,7 +389,7 @@ Result<Unit> Server::LimitGroup(const GroupLimit& limit) {
 
 Result<Server::GroupLook> Server::LookAtGroup(int gpu, const std::string& group) {
   CARMA_TRY(CheckGpu(gpu));
-  const Lock lock = CARMA_TRY(Lock::Take(*this));
+  const Lock lock = CARMA_TRY(TakeLock());
   const World& world = mapping_->state->world;
   if (world.limits_memory == 0 || world.gpus[gpu].mig != 0)
     return Invalid("memory limits are not supported on this GPU");
@@ -401,7 +401,7 @@ Result<Server::GroupLook> Server::LookAtGroup(int gpu, const std::string& group)
 }
 
 Result<std::vector<GroupLimit>> Server::GroupLimits() {
-  const Lock lock = CARMA_TRY(Lock::Take(*this));
+  const Lock lock = CARMA_TRY(TakeLock());
   std::vector<GroupLimit> limits;
   for (const GroupLimit& limit : mapping_->state->world.limits) {
     if (limit.group[0] != 0) limits.push_back(limit);
@@ -410,7 +410,7 @@ Result<std::vector<GroupLimit>> Server::GroupLimits() {
 }
 
 Result<MemoryView> Server::MemoryOf(int gpu, const std::string& group) {
-  const Lock lock = CARMA_TRY(Lock::Take(*this));
+  const Lock lock = CARMA_TRY(TakeLock());
   return MemoryFor(mapping_->state->world, gpu, group);
 }
 

@@ -4,6 +4,7 @@
 // present and frees the memory of dead processes.
 #pragma once
 
+#include <pthread.h>
 #include <sys/types.h>
 #include <unistd.h>
 
@@ -184,10 +185,15 @@ class Server {
 
  private:
   friend class Residency;
-  class Lock;
   struct Mapping;
+  struct Unlock {
+    void operator()(pthread_mutex_t* mutex) const { ::pthread_mutex_unlock(mutex); }
+  };
+  // Holds the server's mutex. While it exists, the world is up to date and has no dead residents.
+  using Lock = std::unique_ptr<pthread_mutex_t, Unlock>;
 
   Server() = default;
+  Result<Lock> TakeLock();
   Result<Unit> CheckFile();
   Result<Unit> CheckGpu(int gpu) const;  // must be a whole GPU
   Result<Unit> CheckShares(const std::vector<Share>& shares) const;

@@ -5,20 +5,20 @@
 #include <iterator>
 
 #include "base/try.h"
-#include "lab/simgpu/state_lock.h"
+#include "lab/simgpu/state_file.h"
 
 namespace carma::simgpu {
 
 Result<Unit> Server::AnnounceXid(int gpu, int xid) {
   if (gpu < 0 || gpu >= place_count()) return CheckGpu(gpu);
-  const Lock lock = CARMA_TRY(Lock::Take(*this));
+  const Lock lock = CARMA_TRY(TakeLock());
   Announce(mapping_->state->world, {gpu, xid});
   Changed();  // wakes processes waiting for events
   return Unit{};
 }
 
 Result<Server::Xids> Server::XidsFrom(std::uint64_t from) {
-  const Lock lock = CARMA_TRY(Lock::Take(*this));
+  const Lock lock = CARMA_TRY(TakeLock());
   const World& world = mapping_->state->world;
   Xids xids{world.xid_count, {}};
   const std::uint64_t oldest = world.xid_count > kMaxXids ? world.xid_count - kMaxXids : 0;
@@ -29,7 +29,7 @@ Result<Server::Xids> Server::XidsFrom(std::uint64_t from) {
 
 Result<Unit> Server::SetCondition(int gpu, const Condition& condition) {
   CARMA_TRY(CheckGpu(gpu));
-  const Lock lock = CARMA_TRY(Lock::Take(*this));
+  const Lock lock = CARMA_TRY(TakeLock());
   mapping_->state->world.gpus[gpu].condition = condition;
   return Unit{};
 }
@@ -37,7 +37,7 @@ Result<Unit> Server::SetCondition(int gpu, const Condition& condition) {
 Result<Unit> Server::ResetGpu(int gpu) {
   CARMA_TRY(CheckGpu(gpu));
   {
-    const Lock lock = CARMA_TRY(Lock::Take(*this));
+    const Lock lock = CARMA_TRY(TakeLock());
     Gpu& broken = mapping_->state->world.gpus[gpu];
     if (broken.residents > 0)
       return Conflict("GPU {} cannot be reset while other processes are using it", gpu);
@@ -51,7 +51,7 @@ Result<Unit> Server::SetFault(const Fault& fault) {
     return Invalid("fault: expected a kind and a GPU from 0 to {}", gpu_count() - 1);
   if (fault.function.size() >= sizeof(FaultEntry::function))
     return Invalid("fault: the function name is too long");
-  const Lock lock = CARMA_TRY(Lock::Take(*this));
+  const Lock lock = CARMA_TRY(TakeLock());
   StateFile& state = *mapping_->state;
   // kStale stores each GPU's frozen readings, so on the whole driver it is stored for every GPU.
   const bool spread = fault.gpu == kWholeDriver && fault.kind == FaultKind::kStale;
@@ -75,7 +75,7 @@ Result<Unit> Server::SetFault(const Fault& fault) {
 }
 
 Result<Unit> Server::ClearFaults(std::optional<std::int32_t> gpu) {
-  const Lock lock = CARMA_TRY(Lock::Take(*this));
+  const Lock lock = CARMA_TRY(TakeLock());
   StateFile& state = *mapping_->state;
   std::uint32_t left = 0;
   for (FaultEntry& entry : state.faults) {
@@ -90,7 +90,7 @@ Result<Unit> Server::ClearFaults(std::optional<std::int32_t> gpu) {
 Result<std::vector<Fault>> Server::Faults() {
   std::vector<Fault> faults;
   if (mapping_->state->fault_count.load(std::memory_order_relaxed) == 0) return faults;
-  const Lock lock = CARMA_TRY(Lock::Take(*this));
+  const Lock lock = CARMA_TRY(TakeLock());
   for (const FaultEntry& entry : mapping_->state->faults) {
     if (entry.kind == 0 || entry.gpu >= gpu_count()) continue;
     faults.push_back(

@@ -1,5 +1,5 @@
-// The mapped file of a simulated GPU server, and the lock on it. Private to the parts of Server:
-// state.cc, state_faults.cc.
+// The mapped file of a simulated GPU server. Private to the parts of Server: state.cc,
+// state_faults.cc.
 #pragma once
 
 #include <pthread.h>
@@ -9,7 +9,6 @@
 #include <atomic>
 #include <cstdint>
 #include <string>
-#include <utility>
 
 #include "base/result.h"
 #include "base/server_clock.h"
@@ -56,21 +55,6 @@ struct Server::Mapping {
   ~Mapping() {
     if (state) ::munmap(state, sizeof(StateFile));
   }
-};
-
-// Holds the server's mutex. While this object exists, the world is up to date and has no dead
-// residents.
-class Server::Lock {
- public:
-  static Result<Lock> Take(Server& server);
-  Lock(Lock&& other) noexcept : mutex_(std::exchange(other.mutex_, nullptr)) {}
-  ~Lock() {
-    if (mutex_) ::pthread_mutex_unlock(mutex_);
-  }
-
- private:
-  explicit Lock(pthread_mutex_t& mutex) : mutex_(&mutex) {}
-  pthread_mutex_t* mutex_;
 };
 
 }  // namespace carma::simgpu
