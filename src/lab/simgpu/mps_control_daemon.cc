@@ -19,7 +19,6 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "base/user.h"
-#include "lab/simgpu/mps_server.h"
 
 namespace carma::simgpu {
 namespace {

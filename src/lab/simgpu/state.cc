@@ -6,14 +6,12 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <climits>
 #include <cstring>
 #include <set>
-#include <span>
 
 #include "base/clock.h"
 #include "base/process_id.h"

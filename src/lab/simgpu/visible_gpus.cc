@@ -4,9 +4,6 @@
 
 #include <algorithm>
 #include <numeric>
-#include <optional>
-#include <string_view>
-#include <vector>
 
 #include "base/file.h"
 #include "base/process_id.h"
