@@ -14,11 +14,8 @@
 #include "lab/simgpu/driver/call.h"
 
 using namespace carma;
+using namespace carma::simgpu;
 using namespace carma::simgpu::driver;
-using simgpu::FaultKind;
-using simgpu::GpuLook;
-using simgpu::kWholeDriver;
-using simgpu::Server;
 
 namespace {
 
@@ -42,7 +39,7 @@ std::uint32_t Celsius(const GpuLook& look) {
 Return ListProcesses(const Call& call, core::SharingMethod sharing, std::uint32_t* count,
                      ProcessInfo* lines) {
   if (call.code != kSuccess) return call.code;
-  thread_local std::vector<simgpu::ProcessLook> found;
+  thread_local std::vector<ProcessLook> found;
   const Result<Unit> listed = call.server->Processes(call.gpu, sharing, found);
   if (!listed) return FromError(listed.error());
   const auto needed = static_cast<std::uint32_t>(found.size());
@@ -63,7 +60,7 @@ Return ListProcesses(const Call& call, core::SharingMethod sharing, std::uint32_
 
 NVML_EXPORT Return nvmlInit_v2() {
   Driver& driver = TheDriver();
-  auto server = Server::Attach(base::GetEnv(simgpu::kStateVariable));
+  auto server = Server::Attach(base::GetEnv(kStateVariable));
   if (!server) return FromError(server.error());
   if (const Return code = FaultReturn(**server, kWholeDriver, "nvmlInit_v2"); code != kSuccess)
     return code;
@@ -84,7 +81,7 @@ NVML_EXPORT Return nvmlShutdown() {
 }
 
 NVML_EXPORT const char* nvmlErrorString(Return code) {
-  return simgpu::NvmlText(code);
+  return NvmlText(code);
 }
 
 NVML_EXPORT Return nvmlSystemGetDriverVersion(char* version, std::uint32_t size) {
@@ -120,7 +117,7 @@ NVML_EXPORT Return nvmlDeviceGetHandleByUUID(const char* uuid, Device* device) {
   const Call call = Enter(uuid && device);
   if (call.code != kSuccess) return call.code;
   const auto& places = call.server->places();
-  const auto found = std::ranges::find(places, uuid, &simgpu::GpuIdentity::uuid);
+  const auto found = std::ranges::find(places, uuid, &GpuIdentity::uuid);
   if (found == places.end()) return kNotFound;
   *device = HandleOf(static_cast<int>(found - places.begin()));
   return kSuccess;
@@ -151,10 +148,10 @@ namespace {
 
 // An SXM board has a link to every other board of its type. Boards in PCIe slots have no links.
 // Link n of a GPU leads to the n-th of the other boards.
-const simgpu::GpuIdentity* OtherEnd(const Call& call, std::uint32_t link) {
-  const simgpu::GpuIdentity& own = call.Identity();
+const GpuIdentity* OtherEnd(const Call& call, std::uint32_t link) {
+  const GpuIdentity& own = call.Identity();
   if (own.nvml_name.find("SXM") == std::string::npos) return nullptr;
-  for (const simgpu::GpuIdentity& each : call.server->places()) {
+  for (const GpuIdentity& each : call.server->places()) {
     if (!each.parent_uuid.empty() || each.uuid == own.uuid || each.type != own.type) continue;
     if (link-- == 0) return &each;
   }
@@ -176,7 +173,7 @@ NVML_EXPORT Return nvmlDeviceGetNvLinkRemotePciInfo_v2(Device device, std::uint3
                                                        PciInfo* info) {
   const Call call = Enter(device, info != nullptr);
   if (call.code != kSuccess) return call.code;
-  const simgpu::GpuIdentity* other = OtherEnd(call, link);
+  const GpuIdentity* other = OtherEnd(call, link);
   if (!other) return kInvalidArgument;
   *info = {};
   return CopyText(other->pci, info->bus_id, sizeof info->bus_id);
@@ -215,14 +212,14 @@ NVML_EXPORT Return nvmlDeviceSetMemoryLimits_v1(Device device, SetMemoryLimits* 
   const std::string group = limits->name_space;
   if (!call.server->LookAtGroup(call.gpu, group)) return kNotSupported;
   struct stat facts {};
-  if (group.size() >= simgpu::kGroupBytes) return kInvalidArgument;
+  if (group.size() >= kGroupBytes) return kInvalidArgument;
   if (::stat(group.c_str(), &facts) != 0 || !S_ISDIR(facts.st_mode)) return kNotFound;
-  simgpu::GroupLimit limit{};
+  GroupLimit limit{};
   std::memcpy(limit.group, group.data(), group.size());
   limit.gpu = call.gpu;
   limit.soft_mib = static_cast<std::int64_t>(limits->soft_limit / kMib);
   limit.hard_mib = limits->hard_limit == kNoMemoryLimit
-                       ? simgpu::kNoLimitMib
+                       ? kNoLimitMib
                        : static_cast<std::int64_t>(limits->hard_limit / kMib);
   return call.server->LimitGroup(limit) ? kSuccess : kInsufficientResources;
 }
@@ -233,7 +230,7 @@ NVML_EXPORT Return nvmlDeviceGetMemoryLimits_v1(Device device, GetMemoryLimits* 
   const auto look = call.server->LookAtGroup(call.gpu, limits->name_space);
   if (!look) return kNotSupported;
   limits->soft_limit = static_cast<std::uint64_t>(look->soft_mib) * kMib;
-  limits->hard_limit = look->hard_mib == simgpu::kNoLimitMib
+  limits->hard_limit = look->hard_mib == kNoLimitMib
                            ? kNoMemoryLimit
                            : static_cast<std::uint64_t>(look->hard_mib) * kMib;
   limits->current_used = static_cast<std::uint64_t>(look->used_mib) * kMib;
@@ -308,7 +305,7 @@ NVML_EXPORT Return nvmlDeviceGetTotalEccErrors(Device device, std::uint32_t erro
                                                std::uint32_t counter, std::uint64_t* errors) {
   const Call call = Read(device, errors && error <= kEccUncorrected && counter <= 1);
   if (call.code != kSuccess) return call.code;
-  const simgpu::Condition& condition = call.look.condition;
+  const Condition& condition = call.look.condition;
   *errors = static_cast<std::uint64_t>(error == kEccCorrected ? condition.ecc_corrected
                                                               : condition.ecc_uncorrected);
   return kSuccess;
@@ -346,7 +343,7 @@ NVML_EXPORT Return nvmlDeviceGetProcessUtilization(Device device, ProcessUtiliza
   if (call.code != kSuccess) return call.code;
   if (call.Identity().mig) return kNotSupported;
   // Work of MPS clients is attributed to their server and is not listed for any process.
-  thread_local std::vector<simgpu::ProcessLook> found;
+  thread_local std::vector<ProcessLook> found;
   const auto listed = call.server->Processes(call.gpu, core::SharingMethod::kStreams, found);
   if (!listed) return FromError(listed.error());
   std::erase_if(found, [](const auto& process) { return process.kernel_share <= 0; });
@@ -356,7 +353,7 @@ NVML_EXPORT Return nvmlDeviceGetProcessUtilization(Device device, ProcessUtiliza
   const bool fits = *count >= needed && lines != nullptr;
   *count = needed;
   if (!fits) return kInsufficientSize;
-  for (const simgpu::ProcessLook& process : found) {
+  for (const ProcessLook& process : found) {
     *lines++ = {.pid = static_cast<std::uint32_t>(process.pid),
                 .timestamp_us = now_us,
                 .sm = static_cast<std::uint32_t>(std::lround(100 * process.kernel_share))};

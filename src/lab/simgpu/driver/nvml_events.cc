@@ -7,8 +7,8 @@
 #include "lab/simgpu/driver/call.h"
 
 using namespace carma;
+using namespace carma::simgpu;
 using namespace carma::simgpu::driver;
-using simgpu::Server;
 
 namespace {
 
@@ -28,7 +28,7 @@ Return NextEvent(Server& server, Events& events, EventData& event) {
   const auto xids = server.XidsFrom(events.next_xid);
   if (!xids) return FromError(xids.error());
   std::uint64_t number = xids->count - xids->events.size();
-  for (const simgpu::XidEvent& xid : xids->events) {
+  for (const XidEvent& xid : xids->events) {
     events.next_xid = ++number;
     const int whole = server.WholeGpu(xid.gpu);
     if (std::ranges::find(events.gpus, whole) == events.gpus.end()) continue;

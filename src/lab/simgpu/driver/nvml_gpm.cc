@@ -5,9 +5,8 @@
 #include "lab/simgpu/driver/call.h"
 
 using namespace carma;
+using namespace carma::simgpu;
 using namespace carma::simgpu::driver;
-using simgpu::FaultKind;
-using simgpu::GpuLook;
 
 namespace {
 
@@ -26,7 +25,7 @@ Sample& SampleOf(GpmSample sample) {
 
 // The mean of a quantity between two samples, in percent. If no time has passed between them, or
 // readings are frozen, this is the current value.
-double MeanPercent(const GpuLook& first, const GpuLook& second, double simgpu::Totals::*integral,
+double MeanPercent(const GpuLook& first, const GpuLook& second, double Totals::*integral,
                    double now) {
   const double span_s = second.now_s - first.now_s;
   const double sum = second.totals.*integral - first.totals.*integral;
@@ -36,11 +35,11 @@ double MeanPercent(const GpuLook& first, const GpuLook& second, double simgpu::T
 void FillMetric(GpmMetric& metric, const Sample& first, const Sample& second) {
   const double active = second.look.sm_active;
   if (metric.metric_id == kGpmSmUtil) {
-    const double percent = MeanPercent(first.look, second.look, &simgpu::Totals::sm_s, active);
+    const double percent = MeanPercent(first.look, second.look, &Totals::sm_s, active);
     metric = {kGpmSmUtil, kSuccess, second.nan ? NAN : percent, "SM_UTIL", "SM activity", "%"};
   } else if (metric.metric_id == kGraphicsUtil) {
     const double percent =
-        MeanPercent(first.look, second.look, &simgpu::Totals::busy_s, active > 0 ? 1 : 0);
+        MeanPercent(first.look, second.look, &Totals::busy_s, active > 0 ? 1 : 0);
     metric = {kGraphicsUtil, kSuccess, percent, "GRAPHICS_UTIL", "time with a kernel running", "%"};
   } else {
     metric = {metric.metric_id, kNotSupported, 0, "", "", ""};

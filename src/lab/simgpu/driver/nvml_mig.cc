@@ -2,6 +2,7 @@
 #include "lab/simgpu/driver/call.h"
 
 using namespace carma;
+using namespace carma::simgpu;
 using namespace carma::simgpu::driver;
 
 NVML_EXPORT Return nvmlDeviceGetMaxMigDeviceCount(Device device, std::uint32_t* count) {
@@ -35,7 +36,7 @@ NVML_EXPORT Return nvmlDeviceGetComputeInstanceId(Device instance, std::uint32_t
 NVML_EXPORT Return nvmlDeviceGetAttributes_v2(Device instance, DeviceAttributes* attributes) {
   const Call call = Enter(instance, attributes != nullptr, Takes::kInstances);
   if (call.code != kSuccess) return call.code;
-  const simgpu::GpuIdentity& identity = call.Identity();
+  const GpuIdentity& identity = call.Identity();
   *attributes = {};
   attributes->multiprocessors = static_cast<std::uint32_t>(identity.sms);
   attributes->gpu_slices = static_cast<std::uint32_t>(identity.slices.compute);
@@ -57,7 +58,7 @@ NVML_EXPORT Return nvmlDeviceGetGpuInstanceById(Device device, std::uint32_t id,
 NVML_EXPORT Return nvmlGpuInstanceGetInfo(GpuInstance instance, GpuInstanceInfo* info) {
   const Call call = Enter(reinterpret_cast<Device>(instance), info != nullptr, Takes::kInstances);
   if (call.code != kSuccess) return call.code;
-  const simgpu::GpuIdentity& identity = call.Identity();
+  const GpuIdentity& identity = call.Identity();
   *info = {HandleOf(call.Whole()), static_cast<std::uint32_t>(identity.gpu_instance),
            static_cast<std::uint32_t>(identity.slices.profile), 0,
            static_cast<std::uint32_t>(identity.slices.memory)};
