@@ -29,7 +29,7 @@ constexpr double kMaxDurationS = 30 * 86400.0;
 }  // namespace
 
 JobGenerator::JobGenerator(const GeneratorOptions& options)
-    : rng_(options.seed), max_gpus_(options.max_gpus) {
+    : rng_(options.seed), max_gpus_(options.max_gpus.value_or(kMaxJobGpus)) {
   if (options.mean_gap_s) stretch_ = *options.mean_gap_s / kBuiltInMeanGapS;
 }
 
@@ -38,7 +38,7 @@ Result<JobGenerator> JobGenerator::Fit(const JobTrace& trace, const GeneratorOpt
   Duration before{0};
   double sum_ms = 0;
   for (const Job& job : trace.jobs) {
-    if (!job.duration || WholeGpus(job) > options.max_gpus) continue;
+    if (!job.duration || WholeGpus(job) > generator.max_gpus_) continue;
     Job copy = job;
     copy.submit = generator.pool_.empty() ? Duration(0) : job.submit - before;
     before = job.submit;
@@ -48,7 +48,7 @@ Result<JobGenerator> JobGenerator::Fit(const JobTrace& trace, const GeneratorOpt
   const std::size_t jobs = generator.pool_.size();
   if (jobs < 2) {
     return Invalid("nothing to fit: fewer than two jobs have a duration and use at most " +
-                   base::Counted(options.max_gpus, "GPU"));
+                   base::Counted(generator.max_gpus_, "GPU"));
   }
   // The first job has no predecessor, so it gets the mean gap, which preserves the rate.
   const double mean_ms = sum_ms / static_cast<double>(jobs - 1);

@@ -15,7 +15,7 @@ namespace carma::trace {
 struct GeneratorOptions {
   std::uint64_t seed = 1;
   std::optional<double> mean_gap_s;  // all gaps are scaled to have this mean
-  int max_gpus = kMaxJobGpus;        // larger jobs are not generated
+  std::optional<int> max_gpus;       // larger jobs are not generated
 };
 
 // Generates one job after another, the first at time 0. The same seed gives the same jobs on every

@@ -194,7 +194,8 @@ Result<SampleFacts> SampleJobs(JobTrace& trace, const SampleOptions& options) {
   const Measure measure(trace);
   facts.cv_before = measure.whole().cv;
   const double capacity = options.gpus * measure.span_s();  // in GPU seconds
-  double share = options.load * capacity / measure.whole().gpu_seconds;
+  const double load = options.load.value_or(1);
+  double share = load * capacity / measure.whole().gpu_seconds;
   if (options.scale_time) share = 1;
   if (options.tasks)
     share = static_cast<double>(*options.tasks) / static_cast<double>(trace.jobs.size());
@@ -210,8 +211,8 @@ Result<SampleFacts> SampleJobs(JobTrace& trace, const SampleOptions& options) {
   trace.jobs = std::move(kept);
   StartAtFirstJob(trace);
   if (options.scale_time) {
-    facts.time_factor = CARMA_TRY(ScaleTime(trace, draw.gpu_seconds, options.load * options.gpus));
-    facts.load = options.load;
+    facts.time_factor = CARMA_TRY(ScaleTime(trace, draw.gpu_seconds, load * options.gpus));
+    facts.load = load;
   }
   return facts;
 }

@@ -17,8 +17,9 @@ namespace carma::trace {
 Result<Unit> KeepJobs(JobTrace& trace, const std::function<bool(const Job&)>& wanted);
 
 struct SampleOptions {
-  int gpus = 4;     // number of GPUs in the server
-  double load = 1;  // GPU time of the sample / (gpus x time span of its submissions)
+  int gpus = 4;  // number of GPUs in the server
+  // GPU time of the sample / (gpus x time span of its submissions); empty: 1.
+  std::optional<double> load;
   std::optional<std::size_t> tasks;  // approximate number of jobs instead of a load
   // Stretches or compresses the times of the sample (all jobs, or `tasks` of them) until it has
   // this load.
@@ -31,7 +32,7 @@ struct SampleFacts {
   std::size_t too_large = 0;    // jobs skipped because they need more GPUs than the server has
   std::size_t no_duration = 0;  // jobs skipped because their duration is unknown
   std::size_t from = 0;         // number of jobs that the sample was drawn from
-  double load = 0;              // as SampleOptions::load
+  double load = 0;              // load that the sample has
   double cv_before = 0;         // Arrivals::cv of the source
   double cv_after = 0;
   double profile_distance = 0;  // total variation between the two arrival profiles, 0..1

@@ -2,6 +2,7 @@
 // the work.
 #include <cstdint>
 #include <memory>
+#include <utility>
 
 #include "lab/trace/job_reader.h"
 #include "lab/verbs/lab.h"
@@ -11,17 +12,19 @@ namespace carma::cli {
 namespace {
 
 constexpr const char* kDefaultMix = "light=65,medium=27,heavy=8";
-constexpr std::size_t kMostGenerated = trace::kMaxJobs;
 
-// Adds a sub-verb whose flags live as long as its callback. They are held by a shared_ptr, because
-// std::function must be copyable.
+// Adds a sub-verb and returns it with its flags, which live as long as its callback. They are held
+// by a shared_ptr, because std::function must be copyable.
 template <class Flags>
-Syntax AddSubVerb(Syntax trace, Context& context, const char* name, const char* help,
-                  std::shared_ptr<Flags>& flags, void (*run)(Context&, const Flags&)) {
-  flags = std::make_shared<Flags>();
+std::pair<Syntax, std::shared_ptr<Flags>> AddSubVerb(Syntax trace, Context& context,
+                                                     const char* name, const char* help,
+                                                     Result<Unit> (*run)(Context&, const Flags&)) {
+  auto flags = std::make_shared<Flags>();
   const Syntax verb = trace.AddVerb(name, help);
-  verb.OnRun([&context, flags, run] { run(context, *flags); });
-  return verb;
+  verb.OnRun([&context, flags, run] {
+    if (const Result<Unit> done = run(context, *flags); !done) context.Fail(done.error());
+  });
+  return {verb, flags};
 }
 
 std::string FormatHelp() {
@@ -51,11 +54,10 @@ void AddSeedOption(Syntax verb, std::uint64_t& seed) {
 }
 
 void AddReplay(Syntax trace, Context& context) {
-  std::shared_ptr<ReplayFlags> flags;
-  const Syntax verb =
+  const auto [verb, flags] =
       AddSubVerb(trace, context, "replay",
                  "Submit a trace's tasks at their recorded times, as simulated training tasks",
-                 flags, &RunTraceReplay);
+                 &RunTraceReplay);
   verb.AddOption("trace", "FILE", flags->trace,
                  "CSV file with columns submit_s and workload_id, or the built-in demo60")
       .Required();
@@ -80,10 +82,9 @@ void AddReplay(Syntax trace, Context& context) {
 }
 
 void AddInfo(Syntax trace, Context& context) {
-  std::shared_ptr<JobSource> flags;
-  const Syntax verb = AddSubVerb(trace, context, "info",
-                                 "Show what a trace contains: sizes, durations, arrivals, demand",
-                                 flags, &RunTraceInfo);
+  const auto [verb, flags] =
+      AddSubVerb(trace, context, "info",
+                 "Show what a trace contains: sizes, durations, arrivals, demand", &RunTraceInfo);
   AddSourceOptions(verb, *flags).Required();
   AddCatalogueOption(verb, flags->workloads);
   verb.Footer(
@@ -92,10 +93,9 @@ void AddInfo(Syntax trace, Context& context) {
 }
 
 void AddWindow(Syntax trace, Context& context) {
-  std::shared_ptr<WindowFlags> flags;
-  const Syntax verb = AddSubVerb(trace, context, "window",
-                                 "Extract the jobs of a time span, a virtual cluster or a user",
-                                 flags, &RunTraceWindow);
+  const auto [verb, flags] =
+      AddSubVerb(trace, context, "window",
+                 "Extract the jobs of a time span, a virtual cluster or a user", &RunTraceWindow);
   AddSourceOptions(verb, flags->source).Required();
   AddCatalogueOption(verb, flags->source.workloads);
   verb.AddOption(
@@ -111,11 +111,9 @@ void AddWindow(Syntax trace, Context& context) {
 }
 
 void AddSample(Syntax trace, Context& context) {
-  std::shared_ptr<SampleFlags> flags;
-  const Syntax verb =
-      AddSubVerb(trace, context, "sample",
-                 "Sample jobs for a small server, keeping the trace's arrival pattern", flags,
-                 &RunTraceSample);
+  const auto [verb, flags] = AddSubVerb(
+      trace, context, "sample",
+      "Sample jobs for a small server, keeping the trace's arrival pattern", &RunTraceSample);
   AddSourceOptions(verb, flags->source).Required();
   AddCatalogueOption(verb, flags->source.workloads);
   verb.AddOption("--gpus", "N", flags->gpus, "number of GPUs in the server (default: 4)")
@@ -134,10 +132,9 @@ void AddSample(Syntax trace, Context& context) {
 }
 
 void AddMap(Syntax trace, Context& context) {
-  std::shared_ptr<MapFlags> flags;
-  const Syntax verb = AddSubVerb(trace, context, "map",
-                                 "Make a task trace: give each job a workload from the catalogue",
-                                 flags, &RunTraceMap);
+  const auto [verb, flags] =
+      AddSubVerb(trace, context, "map",
+                 "Make a task trace: give each job a workload from the catalogue", &RunTraceMap);
   flags->mix = kDefaultMix;
   AddSourceOptions(verb, flags->source).Required();
   AddCatalogueOption(verb, flags->source.workloads);
@@ -155,15 +152,14 @@ void AddMap(Syntax trace, Context& context) {
 }
 
 void AddGenerate(Syntax trace, Context& context) {
-  std::shared_ptr<GenerateFlags> flags;
-  const Syntax verb =
+  const auto [verb, flags] =
       AddSubVerb(trace, context, "generate",
                  "Generate a trace of any length, fitted to a real one or to built-in defaults",
-                 flags, &RunTraceGenerate);
+                 &RunTraceGenerate);
   AddSourceOptions(verb, flags->fit, "--fit");
   AddCatalogueOption(verb, flags->fit.workloads);
   verb.AddOption("--tasks", "N", flags->tasks, "number of jobs (default: 60)")
-      .Range(std::size_t{1}, kMostGenerated);
+      .Range(std::size_t{1}, trace::kMaxJobs);
   verb.AddOption("--mean-gap", "S", flags->mean_gap_s, "mean seconds between submissions")
       .Range(0.0, 1e7);
   verb.AddOption("--max-gpus", "N", flags->max_gpus, "only jobs with at most this many GPUs")
@@ -175,10 +171,9 @@ void AddGenerate(Syntax trace, Context& context) {
 }
 
 void AddExport(Syntax trace, Context& context) {
-  std::shared_ptr<ExportFlags> flags;
-  const Syntax verb = AddSubVerb(trace, context, "export",
-                                 "Export a trace or the daemon's history as CSV or as a script",
-                                 flags, &RunTraceExport);
+  const auto [verb, flags] =
+      AddSubVerb(trace, context, "export",
+                 "Export a trace or the daemon's history as CSV or as a script", &RunTraceExport);
   const Option file = AddSourceOptions(verb, flags->source);
   verb.AddOption("--from", "daemon",
                  "daemon: export the daemon's task history (default without FILE)")

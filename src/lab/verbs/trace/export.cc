@@ -46,7 +46,8 @@ std::int64_t LocalMs(std::int64_t utc_ms) {
 }
 
 Result<LoadedJobs> LoadHistory(Context& context, const ExportFlags& flags) {
-  trace::Catalogue catalogue = CARMA_TRY(LoadCatalogue(flags.source.workloads));
+  LoadedJobs history;
+  history.catalogue = CARMA_TRY(LoadCatalogue(flags.source.workloads));
   const TaskPage page = CARMA_TRY(ListTasks(context.client(), {.states = "all",
                                                                .user = flags.user,
                                                                .limit = trace::kMaxTraceTasks,
@@ -56,7 +57,6 @@ Result<LoadedJobs> LoadHistory(Context& context, const ExportFlags& flags) {
                                        : "no tasks of user " + flags.user);
   if (page.more)
     Warn(context, fmt::format("only the first {} tasks are exported", page.tasks.size()));
-  LoadedJobs history{.trace = trace::JobTrace(), .catalogue = std::move(catalogue)};
   trace::JobTrace& trace = history.trace;
   trace.format = "history";
   trace.start_ms = LocalMs(page.tasks.front().submitted_ms);
@@ -75,8 +75,7 @@ Result<LoadedJobs> LoadHistory(Context& context, const ExportFlags& flags) {
       job.workload = trace.workloads.Number(task.name).value_or(0);
     trace.jobs.push_back(job);
   }
-  std::ranges::stable_sort(
-      trace.jobs, [](const trace::Job& a, const trace::Job& b) { return a.submit < b.submit; });
+  std::ranges::stable_sort(trace.jobs, {}, &trace::Job::submit);
   trace::StartAtFirstJob(trace);
   trace.provenance.push_back(fmt::format("exported by carma {} (trace export): {} from the daemon",
                                          context.version,
@@ -170,39 +169,31 @@ Result<Unit> WriteScript(Context& context, const LoadedJobs& loaded, const Expor
   if (!estimate) return Invalid("--estimate: " + estimate.error().message);
   if (flags.command.find('\n') != std::string::npos) return Invalid("--command: expected one line");
   const trace::Sink out = OutputOf(context);
-  Result<Unit> done =
-      out("#!/bin/sh\n" + trace::ProvenanceText(loaded.trace.provenance, loaded.trace.start_ms));
+  CARMA_TRY(
+      out("#!/bin/sh\n" + trace::ProvenanceText(loaded.trace.provenance, loaded.trace.start_ms)));
   Script script(loaded, *estimate, flags.command);
-  for (auto job = loaded.trace.jobs.begin(); done && job != loaded.trace.jobs.end(); ++job)
-    done = out(script.Lines(*job));
-  return done;
+  for (const trace::Job& job : loaded.trace.jobs) CARMA_TRY(out(script.Lines(job)));
+  return Unit{};
 }
 
 Result<Unit> Write(Context& context, const LoadedJobs& loaded, const ExportFlags& flags) {
   if (flags.as == "script") return WriteScript(context, loaded, flags);
-  if (flags.as == "jobs") return trace::WriteJobs(loaded.trace, OutputOf(context));
-  if (flags.as != "tasks") {
-    return Invalid("--as: expected jobs, tasks or script, not '" + base::Printable(flags.as, 40) +
-                   "'");
-  }
-  const trace::TaskTrace tasks = CARMA_TRY(TasksOf(loaded));
-  return trace::WriteTasks(tasks, loaded.trace.provenance, loaded.trace.start_ms,
-                           OutputOf(context));
+  if (flags.as == "jobs" || flags.as == kTaskFormat) return PrintTrace(context, loaded, flags.as);
+  return Invalid("--as: expected jobs, tasks or script, not '{}'", base::Printable(flags.as, 40));
 }
 
 }  // namespace
 
-void RunTraceExport(Context& context, const ExportFlags& flags) {
+Result<Unit> RunTraceExport(Context& context, const ExportFlags& flags) {
   const bool history = flags.source.path.empty();
-  Result<LoadedJobs> loaded =
-      history ? LoadHistory(context, flags) : LoadJobs(context, flags.source);
-  if (!loaded) return context.Fail(loaded.error());
-  if (history && flags.as != "jobs") ForgetSharedDurations(loaded->trace);
+  LoadedJobs loaded =
+      CARMA_TRY(history ? LoadHistory(context, flags) : LoadJobs(context, flags.source));
+  if (history && flags.as != "jobs") ForgetSharedDurations(loaded.trace);
   if (!history) {
-    loaded->trace.provenance.push_back(
-        MadeBy(context, "export --as " + flags.as, flags.source, loaded->trace));
+    loaded.trace.provenance.push_back(
+        MadeBy(context, "export --as " + flags.as, flags.source, loaded.trace));
   }
-  if (Result<Unit> done = Write(context, *loaded, flags); !done) context.Fail(done.error());
+  return Write(context, loaded, flags);
 }
 
 }  // namespace carma::cli

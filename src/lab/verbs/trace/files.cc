@@ -50,6 +50,29 @@ void WarnOf(Context& context, const trace::Complaints& complaints, const std::st
   Warn(context, fmt::format("{}: {} problems: {}", path, complaints.total(), counts));
 }
 
+// Converts the jobs to submissions of their workloads. Returns kInvalid if a job has an unknown
+// workload.
+Result<trace::TaskTrace> TasksOf(const LoadedJobs& loaded) {
+  trace::TaskTrace tasks;
+  tasks.submissions.reserve(loaded.trace.jobs.size());
+  for (const trace::Job& job : loaded.trace.jobs) {
+    const std::string& id = loaded.trace.workloads.Text(job.workload);
+    const Result<const trace::Workload*> workload = loaded.catalogue.Find(id);
+    if (!workload) {
+      return Invalid((id.empty() ? "a job does not name a workload" : workload.error().message) +
+                     "; carma trace map assigns one to every job");
+    }
+    trace::Submission task{.at = job.submit, .workload_id = id, .line = job.line};
+    if (loaded.trace.users.size() > 1) task.user = loaded.trace.users.Text(job.user);
+    const base::Duration solo(std::llround((*workload)->solo_s * 1000));
+    if (job.duration && *job.duration > base::Duration(0) && *job.duration != solo)
+      task.solo_s = base::Seconds(*job.duration);
+    trace::SetWishes(task, loaded.trace.wishes.Text(job.wishes));
+    tasks.submissions.push_back(std::move(task));
+  }
+  return tasks;
+}
+
 // Paths of the folder's files, by lower-case name.
 Result<std::map<std::string, std::string>> FilesOf(const std::string& folder) {
   std::map<std::string, std::string> files;
@@ -104,33 +127,9 @@ trace::Sink OutputOf(Context& context) {
   };
 }
 
-Result<trace::TaskTrace> TasksOf(const LoadedJobs& loaded) {
-  trace::TaskTrace tasks;
-  tasks.submissions.reserve(loaded.trace.jobs.size());
-  for (const trace::Job& job : loaded.trace.jobs)
-    tasks.submissions.push_back(CARMA_TRY(TaskOf(job, loaded)));
-  return tasks;
-}
-
-Result<trace::Submission> TaskOf(const trace::Job& job, const LoadedJobs& loaded) {
-  const std::string& id = loaded.trace.workloads.Text(job.workload);
-  const Result<const trace::Workload*> workload = loaded.catalogue.Find(id);
-  if (!workload) {
-    return Invalid((id.empty() ? "a job does not name a workload" : workload.error().message) +
-                   "; carma trace map assigns one to every job");
-  }
-  trace::Submission task{.at = job.submit, .workload_id = id, .line = job.line};
-  if (loaded.trace.users.size() > 1) task.user = loaded.trace.users.Text(job.user);
-  const base::Duration solo(std::llround((*workload)->solo_s * 1000));
-  if (job.duration && *job.duration > base::Duration(0) && *job.duration != solo)
-    task.solo_s = base::Seconds(*job.duration);
-  trace::SetWishes(task, loaded.trace.wishes.Text(job.wishes));
-  return task;
-}
-
-Result<Unit> PrintTrace(Context& context, const LoadedJobs& loaded) {
+Result<Unit> PrintTrace(Context& context, const LoadedJobs& loaded, std::string_view format) {
   const trace::Sink out = OutputOf(context);
-  if (loaded.trace.format != kTaskFormat) return trace::WriteJobs(loaded.trace, out);
+  if (format != kTaskFormat) return trace::WriteJobs(loaded.trace, out);
   const trace::TaskTrace tasks = CARMA_TRY(TasksOf(loaded));
   return trace::WriteTasks(tasks, loaded.trace.provenance, loaded.trace.start_ms, out);
 }

@@ -46,14 +46,11 @@ std::string MadeBy(const Context& context, std::string_view command, const JobSo
 
 // A sink that writes to the command's output.
 trace::Sink OutputOf(Context& context);
-// Converts the jobs to submissions of their workloads. Returns kInvalid if a job has an unknown
-// workload.
-Result<trace::TaskTrace> TasksOf(const LoadedJobs& loaded);
-Result<trace::Submission> TaskOf(const trace::Job& job, const LoadedJobs& loaded);
 
 inline constexpr std::string_view kTaskFormat = "tasks";  // of trace::TraceFormats()
-// Prints the trace as a task trace if it was read as a task trace, otherwise as jobs.
-Result<Unit> PrintTrace(Context& context, const LoadedJobs& loaded);
+// Prints the trace as a task trace if `format` is kTaskFormat, otherwise as jobs. Returns kInvalid
+// if a job of a task trace has an unknown workload.
+Result<Unit> PrintTrace(Context& context, const LoadedJobs& loaded, std::string_view format);
 
 // The model summaries of a catalogue's workloads.
 struct LoadedSummaries {

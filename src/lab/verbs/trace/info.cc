@@ -6,6 +6,7 @@
 
 #include "base/json.h"
 #include "base/text.h"
+#include "base/try.h"
 #include "cli/bars.h"
 #include "cli/client/verbs.h"
 #include "lab/trace/job_statistics.h"
@@ -212,12 +213,12 @@ std::string ToText(const JobSource& source, const LoadedJobs& loaded, const JobS
 
 }  // namespace
 
-void RunTraceInfo(Context& context, const JobSource& source) {
-  const Result<LoadedJobs> loaded = LoadJobs(context, source);
-  if (!loaded) return context.Fail(loaded.error());
-  const JobStatistics facts = trace::Describe(loaded->trace, kSlices);
-  Print(context, context.json ? base::DumpJson(ToJson(source, *loaded, facts)) + "\n"
-                              : ToText(source, *loaded, facts));
+Result<Unit> RunTraceInfo(Context& context, const JobSource& source) {
+  const LoadedJobs loaded = CARMA_TRY(LoadJobs(context, source));
+  const JobStatistics facts = trace::Describe(loaded.trace, kSlices);
+  Print(context, context.json ? base::DumpJson(ToJson(source, loaded, facts)) + "\n"
+                              : ToText(source, loaded, facts));
+  return Unit{};
 }
 
 }  // namespace carma::cli

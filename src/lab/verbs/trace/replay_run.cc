@@ -21,26 +21,6 @@ namespace {
 // Interval between progress lines if the output is not a terminal.
 constexpr std::chrono::seconds kLogEvery{30};
 
-// The trace and the workload of each submission.
-struct LoadedTrace {
-  trace::TaskTrace trace;
-  trace::Catalogue catalogue;  // the workloads point into its map, whose nodes never move
-  std::vector<const trace::Workload*> workloads;
-};
-
-Result<LoadedTrace> Load(const ReplayFlags& flags) {
-  trace::TaskTrace trace = CARMA_TRY(LoadTaskTrace(flags.trace));
-  trace::Catalogue catalogue = CARMA_TRY(LoadCatalogue(flags.workloads));
-  LoadedTrace loaded{.trace = std::move(trace), .catalogue = std::move(catalogue)};
-  auto workloads = trace::MatchWorkloads(loaded.trace, loaded.catalogue, flags.trace);
-  if (!workloads) {
-    const char* hint = flags.workloads.empty() ? " (name its catalogue with --workloads)" : "";
-    return Fail(workloads.error().code, workloads.error().message + hint);
-  }
-  loaded.workloads = std::move(*workloads);
-  return loaded;
-}
-
 // Parses words such as "38=6G": a task's number in the trace (from 1) and the memory that it
 // requests.
 Result<std::map<std::size_t, std::int64_t>> ReadSaid(const std::vector<std::string>& texts) {
@@ -84,7 +64,9 @@ class ClientServer : public ReplayServer {
  public:
   explicit ClientServer(Context& context) : context_(context) {}
 
-  Result<api::StatusView> Status() override { return Value(GetStatus(context_.client())); }
+  Result<api::StatusView> Status() override {
+    return CARMA_TRY(GetStatus(context_.client())).value;
+  }
 
   Result<std::vector<std::uint64_t>> Submit(const std::vector<std::string>& specs) override {
     const auto answer = CARMA_TRY(SubmitTasks(context_.client(), specs));
@@ -95,13 +77,11 @@ class ClientServer : public ReplayServer {
   }
 
   Result<std::vector<api::TaskView>> Unfinished() override {
-    auto page = CARMA_TRY(
-        ListTasks(context_.client(), {.limit = trace::kMaxTraceTasks, .newest_first = false}));
-    return std::move(page.tasks);
+    return CARMA_TRY(ListTasks(context_.client(), {.limit = trace::kMaxTraceTasks})).tasks;
   }
 
   Result<api::TaskView> Await(std::uint64_t id, std::chrono::seconds wait) override {
-    return Value(AwaitTask(context_.client(), id, static_cast<int>(wait.count())));
+    return CARMA_TRY(AwaitTask(context_.client(), id, static_cast<int>(wait.count()))).value;
   }
 
   void Pause(std::chrono::milliseconds real_time) override {
@@ -109,12 +89,6 @@ class ClientServer : public ReplayServer {
   }
 
  private:
-  template <class T>
-  static Result<T> Value(Called<T> answer) {
-    if (!answer) return std::unexpected(answer.error());
-    return std::move(answer->value);
-  }
-
   Context& context_;
 };
 
@@ -141,13 +115,16 @@ void PrintResult(Context& context, const ReplayFlags& flags, const ReplayProgres
 
 }  // namespace
 
-void RunTraceReplay(Context& context, const ReplayFlags& flags) {
-  const Result<LoadedTrace> loaded = Load(flags);
-  if (!loaded) return context.Fail(loaded.error());
-  const Result<ReplayOptions> options = PrepareReplay(flags);
-  if (!options) return context.Fail(options.error());
-  const auto steps = PlanReplay(loaded->trace, loaded->workloads, *options);
-  if (!steps) return context.Fail(steps.error());
+Result<Unit> RunTraceReplay(Context& context, const ReplayFlags& flags) {
+  const trace::TaskTrace trace = CARMA_TRY(LoadTaskTrace(flags.trace));
+  const trace::Catalogue catalogue = CARMA_TRY(LoadCatalogue(flags.workloads));
+  const auto workloads = trace::MatchWorkloads(trace, catalogue, flags.trace);
+  if (!workloads) {
+    const char* hint = flags.workloads.empty() ? " (name its catalogue with --workloads)" : "";
+    return Fail(workloads.error().code, workloads.error().message + hint);
+  }
+  const ReplayOptions options = CARMA_TRY(PrepareReplay(flags));
+  const std::vector<ReplayStep> steps = CARMA_TRY(PlanReplay(trace, *workloads, options));
   ClientServer server(context);
   ProgressLine line(context, kLogEvery);
   Replay::Show show;
@@ -156,11 +133,12 @@ void RunTraceReplay(Context& context, const ReplayFlags& flags) {
       line.Show(flags.trace + ": " + ProgressText(progress));
     };
   }
-  const Result<ReplayProgress> result = Replay(server, show).Run(*steps, flags.wait);
+  const Result<ReplayProgress> result = Replay(server, show).Run(steps, flags.wait);
   line.End();
-  if (!result) return context.Fail(result.error());
+  if (!result) return std::unexpected(result.error());
   PrintResult(context, flags, *result);
   if (result->failed > 0) context.exit_code = kExitFailure;
+  return Unit{};
 }
 
 }  // namespace carma::cli

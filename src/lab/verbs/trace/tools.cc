@@ -4,9 +4,7 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "cli/client/verbs.h"
-#include "lab/trace/job_generator.h"
 #include "lab/trace/job_mapping.h"
-#include "lab/trace/job_sample.h"
 #include "lab/verbs/trace/verbs.h"
 
 namespace carma::cli {
@@ -15,9 +13,10 @@ namespace {
 using base::Duration;
 
 // Parses a time span since the start ("36h", "0") or a date in the trace's own time ("2017-10-09",
-// "2017-10-09 12:00", "2017-10-09T12:00:30").
+// "2017-10-09 12:00", "2017-10-09T12:00:30"). otherwise: the moment that an empty text means.
 Result<Duration> ParseMoment(const char* option, const std::string& text,
-                             const trace::JobTrace& trace) {
+                             const trace::JobTrace& trace, Duration otherwise) {
+  if (text.empty()) return otherwise;
   constexpr std::string_view kMidnight = "0000-00-00 00:00:00";
   const bool date = text.size() >= 10 && text[4] == '-' && text[7] == '-';
   if (text == "0") return Duration(0);
@@ -60,16 +59,12 @@ std::string WindowCommand(const WindowFlags& flags) {
 }
 
 Result<Unit> CutWindow(trace::JobTrace& trace, const WindowFlags& flags) {
-  Result<Duration> from = Duration(0);
-  Result<Duration> to = Duration::max();
-  if (!flags.from.empty()) from = ParseMoment("--from", flags.from, trace);
-  if (!from) return std::unexpected(from.error());
-  if (!flags.to.empty()) to = ParseMoment("--to", flags.to, trace);
-  if (!to) return std::unexpected(to.error());
+  const Duration from = CARMA_TRY(ParseMoment("--from", flags.from, trace, Duration(0)));
+  const Duration to = CARMA_TRY(ParseMoment("--to", flags.to, trace, Duration::max()));
   const auto vc = CARMA_TRY(NumberOf(trace.vcs, "virtual cluster", flags.vc));
   const auto user = CARMA_TRY(NumberOf(trace.users, "user", flags.user));
   return trace::KeepJobs(trace, [&](const trace::Job& job) {
-    return job.submit >= *from && job.submit < *to && (!vc || job.vc == *vc) &&
+    return job.submit >= from && job.submit < to && (!vc || job.vc == *vc) &&
            (!user || job.user == *user) &&
            (!flags.max_gpus || trace::WholeGpus(job) <= *flags.max_gpus);
   });
@@ -82,42 +77,33 @@ Result<Unit> WriteGenerated(Context& context, LoadedJobs& made, trace::JobGenera
     if (count > trace::kMaxTraceTasks)
       return Invalid("--tasks: a task trace can hold at most {} tasks", trace::kMaxTraceTasks);
     for (std::size_t i = 0; i < count; ++i) made.trace.jobs.push_back(generator.Next());
-    return PrintTrace(context, made);
+    return PrintTrace(context, made, kTaskFormat);
   }
   trace::JobWriter writer(made.trace, OutputOf(context));
-  Result<Unit> done = writer.Begin();
-  for (std::size_t i = 0; done && i < count; ++i) done = writer.Add(generator.Next());
-  return done ? writer.End() : done;
+  CARMA_TRY(writer.Begin());
+  for (std::size_t i = 0; i < count; ++i) CARMA_TRY(writer.Add(generator.Next()));
+  return writer.End();
 }
 
 }  // namespace
 
-void RunTraceWindow(Context& context, const WindowFlags& flags) {
-  Result<LoadedJobs> loaded = LoadJobs(context, flags.source);
-  if (!loaded) return context.Fail(loaded.error());
-  trace::JobTrace& trace = loaded->trace;
+Result<Unit> RunTraceWindow(Context& context, const WindowFlags& flags) {
+  LoadedJobs loaded = CARMA_TRY(LoadJobs(context, flags.source));
+  trace::JobTrace& trace = loaded.trace;
   const std::int64_t before = std::ssize(trace.jobs);
-  if (Result<Unit> cut = CutWindow(trace, flags); !cut) return context.Fail(cut.error());
+  CARMA_TRY(CutWindow(trace, flags));
   trace.provenance.push_back(MadeBy(context, WindowCommand(flags), flags.source, trace));
   trace.provenance.push_back(
       fmt::format("{} of {}", trace.jobs.size(), base::Counted(before, "job")));
-  if (Result<Unit> done = PrintTrace(context, *loaded); !done) context.Fail(done.error());
+  return PrintTrace(context, loaded, trace.format);
 }
 
-void RunTraceSample(Context& context, const SampleFlags& flags) {
-  if (flags.tasks && flags.load && !flags.scale_time) {
-    return context.Fail(
-        {ErrorCode::kInvalid, "--tasks and --load can be combined only with --scale-time"});
-  }
-  Result<LoadedJobs> loaded = LoadJobs(context, flags.source);
-  if (!loaded) return context.Fail(loaded.error());
-  trace::JobTrace& trace = loaded->trace;
-  const Result<trace::SampleFacts> facts = trace::SampleJobs(trace, {.gpus = flags.gpus,
-                                                                     .load = flags.load.value_or(1),
-                                                                     .tasks = flags.tasks,
-                                                                     .scale_time = flags.scale_time,
-                                                                     .seed = flags.seed});
-  if (!facts) return context.Fail(facts.error());
+Result<Unit> RunTraceSample(Context& context, const SampleFlags& flags) {
+  if (flags.tasks && flags.load && !flags.scale_time)
+    return Invalid("--tasks and --load can be combined only with --scale-time");
+  LoadedJobs loaded = CARMA_TRY(LoadJobs(context, flags.source));
+  trace::JobTrace& trace = loaded.trace;
+  const trace::SampleFacts facts = CARMA_TRY(trace::SampleJobs(trace, flags));
   std::string command = fmt::format("sample --gpus {}", flags.gpus);
   if (flags.tasks) command += fmt::format(" --tasks {}", *flags.tasks);
   if (flags.load) command += fmt::format(" --load {}", *flags.load);
@@ -127,25 +113,24 @@ void RunTraceSample(Context& context, const SampleFlags& flags) {
   trace.provenance.push_back(fmt::format(
       "{} of {}; skipped: {} with more than {}, {} without a duration; load {:.3f}, CV of "
       "gaps {:.2f} (before: {:.2f}), arrival profiles differ by {:.3f}{}",
-      trace.jobs.size(), base::Counted(facts->from, "job"), facts->too_large,
-      base::Counted(flags.gpus, "GPU"), facts->no_duration, facts->load, facts->cv_after,
-      facts->cv_before, facts->profile_distance,
-      flags.scale_time ? fmt::format(", times x {:.6g}", facts->time_factor) : ""));
-  if (Result<Unit> done = PrintTrace(context, *loaded); !done) context.Fail(done.error());
+      trace.jobs.size(), base::Counted(facts.from, "job"), facts.too_large,
+      base::Counted(flags.gpus, "GPU"), facts.no_duration, facts.load, facts.cv_after,
+      facts.cv_before, facts.profile_distance,
+      flags.scale_time ? fmt::format(", times x {:.6g}", facts.time_factor) : ""));
+  return PrintTrace(context, loaded, trace.format);
 }
 
-void RunTraceMap(Context& context, const MapFlags& flags) {
-  const Result<std::vector<trace::ClassShare>> mix = trace::ParseMix(flags.mix);
-  if (!mix) return context.Fail(mix.error());
-  Result<LoadedJobs> loaded = LoadJobs(context, flags.source);
-  if (!loaded) return context.Fail(loaded.error());
-  const Result<trace::MappedTasks> mapped = trace::MapJobs(loaded->trace, loaded->catalogue,
-                                                           {.mix = *mix,
-                                                            .keep_durations = flags.keep_durations,
-                                                            .groups_as_users = flags.users == "vc",
-                                                            .seed = flags.seed});
-  if (!mapped) return context.Fail(mapped.error());
-  std::vector<std::string>& provenance = loaded->trace.provenance;
+Result<Unit> RunTraceMap(Context& context, const MapFlags& flags) {
+  const std::vector<trace::ClassShare> mix = CARMA_TRY(trace::ParseMix(flags.mix));
+  LoadedJobs loaded = CARMA_TRY(LoadJobs(context, flags.source));
+  const bool groups_as_users = flags.users == "vc";
+  const trace::MappedTasks mapped =
+      CARMA_TRY(trace::MapJobs(loaded.trace, loaded.catalogue,
+                               {.mix = mix,
+                                .keep_durations = flags.keep_durations,
+                                .groups_as_users = groups_as_users,
+                                .seed = flags.seed}));
+  std::vector<std::string>& provenance = loaded.trace.provenance;
   provenance.push_back(
       MadeBy(context,
              fmt::format("map --mix {}{}{}{} --seed {}", flags.mix,
@@ -153,53 +138,40 @@ void RunTraceMap(Context& context, const MapFlags& flags) {
                              ? ""
                              : " --workloads " + base::Printable(flags.source.workloads),
                          flags.keep_durations ? " --keep-durations" : "",
-                         flags.users == "vc" ? " --users vc" : "", flags.seed),
-             flags.source, loaded->trace));
+                         groups_as_users ? " --users vc" : "", flags.seed),
+             flags.source, loaded.trace));
   std::string facts;
-  for (std::size_t i = 0; i < mix->size(); ++i) {
-    facts +=
-        fmt::format("{}{} {}", i == 0 ? "" : ", ", mapped->by_class[i], (*mix)[i].weight_class);
-  }
+  for (std::size_t i = 0; i < mix.size(); ++i)
+    facts += fmt::format("{}{} {}", i == 0 ? "" : ", ", mapped.by_class[i], mix[i].weight_class);
   provenance.push_back(
       fmt::format("{}, {} named in the trace; {} with a different GPU count, {} of unknown "
                   "duration; skipped: {}",
-                  facts, mapped->kept, base::Counted(mapped->other_gpus, "job"),
-                  mapped->no_duration, mapped->never_ran));
-  if (Result<Unit> written =
-          trace::WriteTasks(mapped->trace, provenance, loaded->trace.start_ms, OutputOf(context));
-      !written) {
-    context.Fail(written.error());
-  }
+                  facts, mapped.kept, base::Counted(mapped.other_gpus, "job"), mapped.no_duration,
+                  mapped.never_ran));
+  return trace::WriteTasks(mapped.trace, provenance, loaded.trace.start_ms, OutputOf(context));
 }
 
-void RunTraceGenerate(Context& context, const GenerateFlags& flags) {
-  trace::GeneratorOptions options{.seed = flags.seed, .mean_gap_s = flags.mean_gap_s};
-  if (flags.max_gpus) options.max_gpus = *flags.max_gpus;
+Result<Unit> RunTraceGenerate(Context& context, const GenerateFlags& flags) {
   std::string command = fmt::format("generate --tasks {}", flags.tasks);
   if (flags.mean_gap_s) command += fmt::format(" --mean-gap {}", *flags.mean_gap_s);
   if (flags.max_gpus) command += fmt::format(" --max-gpus {}", *flags.max_gpus);
   command += fmt::format(" --seed {}", flags.seed);
 
-  trace::JobGenerator generator(options);
-  LoadedJobs made{.trace = trace::JobTrace(), .catalogue = trace::Catalogue()};
+  trace::JobGenerator generator(flags);
+  LoadedJobs made;
   std::vector<std::string>& provenance = made.trace.provenance;
   if (flags.fit.path.empty()) {
     provenance.push_back(
         fmt::format("made by carma {}: trace {}, built-in defaults", context.version, command));
   } else {
-    Result<LoadedJobs> loaded = LoadJobs(context, flags.fit);
-    if (!loaded) return context.Fail(loaded.error());
-    Result<trace::JobGenerator> fitted = trace::JobGenerator::Fit(loaded->trace, options);
-    if (!fitted) return context.Fail(fitted.error());
-    generator = *std::move(fitted);
-    made = *std::move(loaded);
+    made = CARMA_TRY(LoadJobs(context, flags.fit));
+    generator = CARMA_TRY(trace::JobGenerator::Fit(made.trace, flags));
     made.trace.jobs.clear();
     made.trace.start_ms.reset();  // generated jobs have no time of day
     provenance.push_back(MadeBy(context, command, flags.fit, made.trace));
     provenance.push_back(fmt::format("fitted to {} jobs", generator.fitted()));
   }
-  if (Result<Unit> done = WriteGenerated(context, made, generator, flags.tasks); !done)
-    context.Fail(done.error());
+  return WriteGenerated(context, made, generator, flags.tasks);
 }
 
 }  // namespace carma::cli

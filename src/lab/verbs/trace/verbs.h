@@ -1,4 +1,4 @@
-// Runs the sub-verbs of `carma trace`; command.cc defines their options.
+// Runs the sub-verbs of `carma trace`; command.cc defines their options and reports their errors.
 #pragma once
 
 #include <cstdint>
@@ -6,6 +6,8 @@
 #include <string>
 
 #include "cli/command.h"
+#include "lab/trace/job_generator.h"
+#include "lab/trace/job_sample.h"
 #include "lab/verbs/trace/files.h"
 
 namespace carma::cli {
@@ -22,9 +24,9 @@ struct ReplayFlags {
   bool parsable = false;
   bool quiet = false;
 };
-void RunTraceReplay(Context& context, const ReplayFlags& flags);
+Result<Unit> RunTraceReplay(Context& context, const ReplayFlags& flags);
 
-void RunTraceInfo(Context& context, const JobSource& source);
+Result<Unit> RunTraceInfo(Context& context, const JobSource& source);
 
 struct WindowFlags {
   JobSource source;
@@ -34,17 +36,12 @@ struct WindowFlags {
   std::string user;
   std::optional<int> max_gpus;
 };
-void RunTraceWindow(Context& context, const WindowFlags& flags);
+Result<Unit> RunTraceWindow(Context& context, const WindowFlags& flags);
 
-struct SampleFlags {
+struct SampleFlags : trace::SampleOptions {
   JobSource source;
-  int gpus = 4;
-  std::optional<double> load;  // empty: 1
-  std::optional<std::size_t> tasks;
-  bool scale_time = false;
-  std::uint64_t seed = 1;
 };
-void RunTraceSample(Context& context, const SampleFlags& flags);
+Result<Unit> RunTraceSample(Context& context, const SampleFlags& flags);
 
 struct MapFlags {
   JobSource source;
@@ -53,16 +50,13 @@ struct MapFlags {
   std::string users = "user";  // or "vc"
   std::uint64_t seed = 1;
 };
-void RunTraceMap(Context& context, const MapFlags& flags);
+Result<Unit> RunTraceMap(Context& context, const MapFlags& flags);
 
-struct GenerateFlags {
+struct GenerateFlags : trace::GeneratorOptions {
   JobSource fit;  // empty path: built-in defaults
   std::size_t tasks = 60;
-  std::optional<double> mean_gap_s;
-  std::optional<int> max_gpus;
-  std::uint64_t seed = 1;
 };
-void RunTraceGenerate(Context& context, const GenerateFlags& flags);
+Result<Unit> RunTraceGenerate(Context& context, const GenerateFlags& flags);
 
 struct ExportFlags {
   JobSource source;  // empty path: the daemon's history
@@ -71,6 +65,6 @@ struct ExportFlags {
   std::string estimate = "oracle";
   std::string command;  // empty: carma-simtask for workloads, sleep for other jobs
 };
-void RunTraceExport(Context& context, const ExportFlags& flags);
+Result<Unit> RunTraceExport(Context& context, const ExportFlags& flags);
 
 }  // namespace carma::cli
