@@ -20,22 +20,9 @@ constexpr milliseconds kRetry{1000};  // between two attempts while the daemon i
 constexpr int kMaxRetries = 60;
 constexpr std::size_t kMaxBatch = 1000;  // tasks in one submission
 
-bool HasEnded(const api::TaskView& task) {
-  const std::optional<core::TaskState> state = core::ParseTaskState(task.state);
-  return state && core::IsFinal(*state);
-}
-
-bool HasSucceeded(const api::TaskView& task) {
-  return core::ParseTaskState(task.state) == core::TaskState::kSucceeded;
-}
-
-bool OnGpus(const api::TaskView& task) {
-  const std::optional<core::TaskState> state = core::ParseTaskState(task.state);
-  return state == core::TaskState::kRunning || state == core::TaskState::kStopping;
-}
-
+// number: of the task in the trace, from 1.
 Result<std::string> SpecText(const trace::Workload& workload, const trace::Submission& submission,
-                             const ReplayOptions& options, std::optional<std::int64_t> said_mib) {
+                             const ReplayOptions& options, std::size_t number) {
   task::TaskSpec spec;
   spec.name = base::Printable(workload.id, 200);
   spec.command = trace::SimTaskArguments(workload);
@@ -50,8 +37,8 @@ Result<std::string> SpecText(const trace::Workload& workload, const trace::Submi
   spec.memory_mib = estimate.mib;
   if (estimate.mib) spec.memory_source = options.estimate;
   spec.exclusive = estimate.whole_gpu;
-  if (said_mib) {
-    spec.memory_mib = said_mib;
+  if (const auto said = options.said_mib.find(number); said != options.said_mib.end()) {
+    spec.memory_mib = said->second;
     spec.memory_source = "given";
     spec.exclusive = false;
   }
@@ -74,12 +61,10 @@ Result<std::vector<ReplayStep>> PlanReplay(const trace::TaskTrace& trace,
                    options.said_mib.rbegin()->first, base::Counted(std::ssize(workloads), "task"));
   }
   for (std::size_t i = 0; i < workloads.size(); ++i) {
-    const trace::Workload played = trace::AsSubmitted(*workloads[i], trace.submissions[i]);
-    const auto said = options.said_mib.find(i + 1);
-    std::string spec = CARMA_TRY(
-        SpecText(played, trace.submissions[i], options,
-                 said == options.said_mib.end() ? std::nullopt : std::optional(said->second)));
-    steps.push_back({trace.submissions[i].at, std::move(spec)});
+    const trace::Submission& submission = trace.submissions[i];
+    const trace::Workload played = trace::AsSubmitted(*workloads[i], submission);
+    std::string spec = CARMA_TRY(SpecText(played, submission, options, i + 1));
+    steps.push_back({submission.at, std::move(spec)});
   }
   return steps;
 }
@@ -168,21 +153,23 @@ Result<Unit> Replay::AwaitAll() {
 Result<Unit> Replay::Look() {
   const std::vector<api::TaskView> tasks =
       CARMA_TRY(Patiently([&] { return server_.Unfinished(); }));
-  std::set<std::uint64_t> still;
+  std::set<std::uint64_t> gone = unfinished_;
   progress_.queued = progress_.running = 0;
   for (const api::TaskView& task : tasks) {
-    if (!unfinished_.contains(task.id)) continue;  // not a task of this replay
-    still.insert(task.id);
+    if (gone.erase(task.id) == 0) continue;  // not a task of this replay
     ooms_[task.id] = task.ooms;
-    ++(OnGpus(task) ? progress_.running : progress_.queued);
+    const std::optional<core::TaskState> state = core::ParseTaskState(task.state);
+    const bool on_gpus = state == core::TaskState::kRunning || state == core::TaskState::kStopping;
+    ++(on_gpus ? progress_.running : progress_.queued);
   }
-  std::vector<std::uint64_t> gone;
-  std::set_difference(unfinished_.begin(), unfinished_.end(), still.begin(), still.end(),
-                      std::back_inserter(gone));
   for (const std::uint64_t id : gone) {
     const api::TaskView task =
         CARMA_TRY(Patiently([&] { return server_.Await(id, std::chrono::seconds(0)); }));
-    if (HasEnded(task)) CountEnded(task);
+    const std::optional<core::TaskState> state = core::ParseTaskState(task.state);
+    if (!state || !core::IsFinal(*state)) continue;
+    ++(state == core::TaskState::kSucceeded ? progress_.succeeded : progress_.failed);
+    ooms_[id] = task.ooms;
+    unfinished_.erase(id);
   }
   progress_.ooms = std::accumulate(ooms_.begin(), ooms_.end(), 0,
                                    [](int sum, const auto& entry) { return sum + entry.second; });
@@ -190,12 +177,6 @@ Result<Unit> Replay::Look() {
   progress_.elapsed = base::FromMs(status.now_ms) - start_;
   if (show_) show_(progress_);
   return Unit{};
-}
-
-void Replay::CountEnded(const api::TaskView& task) {
-  ++(HasSucceeded(task) ? progress_.succeeded : progress_.failed);
-  ooms_[task.id] = task.ooms;
-  unfinished_.erase(task.id);
 }
 
 }  // namespace carma::cli

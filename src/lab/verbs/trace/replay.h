@@ -85,7 +85,6 @@ class Replay {
   Result<Unit> SubmitAll(const std::vector<ReplayStep>& steps);
   Result<Unit> AwaitAll();
   Result<Unit> Look();
-  void CountEnded(const api::TaskView& task);
   // Repeats the call until the daemon responds.
   template <class Call>
   auto Patiently(Call call) -> decltype(call());
