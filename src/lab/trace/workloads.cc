@@ -11,6 +11,7 @@
 
 #include "base/csv.h"
 #include "base/text.h"
+#include "base/try.h"
 
 namespace carma::trace {
 namespace {
@@ -52,101 +53,82 @@ constexpr std::array kMemoryColumns{"memory_mib", "memory_mib_run60", "memory_mi
                                     "memory_mib_rad2"};
 constexpr std::array kSecondMemoryColumns{"memory_mib_gpu2", "memory_mib_run60_gpu2"};
 
-// Reads the cells of one row and stores the first error.
-class RowReader {
- public:
-  explicit RowReader(const CsvRow& row) : row_(row) {}
-
-  std::optional<double> Number(std::string_view column, double low, double high) {
-    const Result<std::optional<double>> number = row_.Number(column, low, high);
-    if (number) return *number;
-    if (!error_) error_ = number.error();
-    return std::nullopt;
+// The value of the first column that has one, rounded up.
+template <class Columns>
+Result<std::optional<std::int64_t>> Mib(const CsvRow& row, const Columns& columns) {
+  for (const std::string_view column : columns) {
+    const std::optional<double> mib = CARMA_TRY(row.Number(column, 0.001, kMaxMemoryMib));
+    if (mib) return static_cast<std::int64_t>(std::ceil(*mib));
   }
-  // The value of the first column that has one, rounded up.
-  template <class Columns>
-  std::optional<std::int64_t> Mib(const Columns& columns) {
-    for (const std::string_view column : columns) {
-      if (const auto mib = Number(column, 0.001, kMaxMemoryMib))
-        return static_cast<std::int64_t>(std::ceil(*mib));
-    }
-    return std::nullopt;
-  }
-  void Wrong(std::string_view what) {
-    if (error_) return;
-    error_ = row_.Wrong(what).error();
-  }
-  const std::optional<base::Error>& error() const { return error_; }
+  return std::optional<std::int64_t>();
+}
 
- private:
-  const CsvRow& row_;
-  std::optional<base::Error> error_;
-};
-
-std::optional<int> WholeNumber(RowReader& in, std::string_view column, double high) {
-  const std::optional<double> number = in.Number(column, 1, high);
+Result<std::optional<int>> WholeNumber(const CsvRow& row, std::string_view column, double high) {
+  const std::optional<double> number = CARMA_TRY(row.Number(column, 1, high));
   return number ? std::optional(static_cast<int>(*number)) : std::nullopt;
 }
 
 // Reads measured parameters, or guesses them from the row's other columns.
-void ReadInterference(const CsvRow& row, RowReader& in, double sm_active, Workload& workload,
-                      std::string& missing) {
+Result<Unit> ReadInterference(const CsvRow& row, double sm_active, Workload& workload,
+                              std::string& missing) {
   const std::string domain = base::ToLower(base::Trim(row.Text("domain")));
-  workload.traits = {.transformer = domain == "transformer",
-                     .batch_size = WholeNumber(in, "batch_size", 1 << 24),
-                     .layers = WholeNumber(in, "layers", 1 << 20)};
-  if (!workload.traits.layers) workload.traits.layers = LayersOf(base::Trim(row.Text("model")));
-  const std::optional<double> sensitivity = in.Number("mps_sensitivity", 0, 1000);
-  const std::optional<double> pressure = in.Number("mps_pressure", 0, 1000);
-  if (sensitivity && pressure) {
-    workload.mps_sensitivity = *sensitivity;
-    workload.mps_pressure = *pressure;
-    return;
-  }
-  if (domain.empty() && !workload.traits.batch_size && !workload.traits.layers) {
+  core::TaskTraits& traits = workload.traits;
+  traits.transformer = domain == "transformer";
+  traits.batch_size = CARMA_TRY(WholeNumber(row, "batch_size", 1 << 24));
+  traits.layers = CARMA_TRY(WholeNumber(row, "layers", 1 << 20));
+  if (!traits.layers) traits.layers = LayersOf(base::Trim(row.Text("model")));
+  const std::optional<double> sensitivity = CARMA_TRY(row.Number("mps_sensitivity", 0, 1000));
+  const std::optional<double> pressure = CARMA_TRY(row.Number("mps_pressure", 0, 1000));
+  const bool measured = sensitivity && pressure;
+  if (!measured && domain.empty() && !traits.batch_size && !traits.layers) {
     missing = sensitivity ? "mps_pressure" : "mps_sensitivity";
-    return;
+    return Unit{};
   }
-  const core::MpsParameters guess = core::GuessMps(sm_active, workload.traits);
-  workload.mps_guessed = true;
+  const core::MpsParameters guess = core::GuessMps(sm_active, traits);
+  workload.mps_guessed = !measured;
   workload.mps_sensitivity = sensitivity.value_or(guess.sensitivity);
   workload.mps_pressure = pressure.value_or(guess.pressure);
+  return Unit{};
 }
 
 // Converts the row to a workload; `missing` lists values that a replay needs but the row lacks.
-Workload ReadRow(const CsvRow& row, RowReader& in, std::string& missing) {
+Result<Workload> ReadRow(const CsvRow& row, std::string& missing) {
   Workload workload;
   workload.id = base::Trim(row.Text("workload_id"));
   if (workload.id.empty() || workload.id.size() > kMaxIdBytes || !base::IsUtf8(workload.id))
-    in.Wrong("column 'workload_id': expected a name of at most 256 bytes of UTF-8");
+    return row.Wrong("column 'workload_id': expected a name of at most 256 bytes of UTF-8");
   workload.weight_class = base::Printable(base::Trim(row.Text("weight_class")), 40);
-  const double gpus = in.Number("gpus", 1, kMaxGpus).value_or(0);
+  const double gpus = CARMA_TRY(row.Number("gpus", 1, kMaxGpus)).value_or(0);
   workload.gpus = static_cast<int>(gpus);
-  if (gpus != std::floor(gpus) || gpus < 1) in.Wrong("column 'gpus': expected a whole number");
+  if (gpus != workload.gpus || gpus < 1) return row.Wrong("column 'gpus': expected a whole number");
 
-  const auto need = [&](const char* column, double low, double high) {
-    const std::optional<double> number = in.Number(column, low, high);
+  const auto need = [&](const char* column, double low, double high) -> Result<double> {
+    const std::optional<double> number = CARMA_TRY(row.Number(column, low, high));
     if (!number) missing = column;
     return number.value_or(0);
   };
-  workload.solo_s = need("solo_seconds", kMinSoloS, kMaxSoloS);
-  const double sm_active = need("solo_smact", 0, 1);
-  ReadInterference(row, in, sm_active, workload, missing);
-  const auto rest = static_cast<std::size_t>(std::max(workload.gpus, 1) - 1);
+  workload.solo_s = CARMA_TRY(need("solo_seconds", kMinSoloS, kMaxSoloS));
+  const double sm_active = CARMA_TRY(need("solo_smact", 0, 1));
+  CARMA_TRY(ReadInterference(row, sm_active, workload, missing));
   workload.sm_active.assign(1, sm_active);
-  workload.sm_active.resize(1 + rest, in.Number("solo_smact_gpu2", 0, 1).value_or(sm_active));
+  workload.sm_active.resize(static_cast<std::size_t>(workload.gpus),
+                            CARMA_TRY(row.Number("solo_smact_gpu2", 0, 1)).value_or(sm_active));
 
-  const std::optional<std::int64_t> memory = in.Mib(kMemoryColumns);
+  const std::optional<std::int64_t> memory = CARMA_TRY(Mib(row, kMemoryColumns));
   if (!memory) missing = "memory";
   workload.memory_mib.assign(1, memory.value_or(0));
-  workload.memory_mib.resize(1 + rest, in.Mib(kSecondMemoryColumns).value_or(memory.value_or(0)));
-  for (std::size_t i = 0; i < kEstimateColumns.size(); ++i)
-    workload.estimates_mib[i] = in.Mib(std::array{fmt::format("{}_mib", kEstimateColumns[i])});
+  workload.memory_mib.resize(
+      static_cast<std::size_t>(workload.gpus),
+      CARMA_TRY(Mib(row, kSecondMemoryColumns)).value_or(workload.memory_mib[0]));
+  for (std::size_t i = 0; i < kEstimateColumns.size(); ++i) {
+    workload.estimates_mib[i] =
+        CARMA_TRY(Mib(row, std::array{fmt::format("{}_mib", kEstimateColumns[i])}));
+  }
   workload.summary_file = base::Trim(row.Text("summary_file"));
-  if (workload.summary_file.find('/') != std::string::npos)
-    in.Wrong("column 'summary_file': expected a file name without a folder");
+  if (workload.summary_file.contains('/'))
+    return row.Wrong("column 'summary_file': expected a file name without a folder");
   workload.optimizer = base::ToLower(base::Trim(row.Text("optimizer")));
-  workload.cpus = in.Number("cpus", 0, kMaxWorkloadCpus);
+  workload.cpus = CARMA_TRY(row.Number("cpus", 0, kMaxWorkloadCpus));
   return workload;
 }
 
@@ -187,24 +169,21 @@ std::vector<std::string> SimTaskArguments(const Workload& workload) {
 
 Result<Catalogue> Catalogue::Parse(std::string_view csv, std::string_view path) {
   const std::string where = base::Printable(path, 200);
-  const Result<CsvTable> table = CsvTable::Parse(
+  const CsvTable table = CARMA_TRY(CsvTable::Parse(
       csv, {"workload_id", "gpus", "solo_seconds", "solo_smact", "mps_sensitivity", "mps_pressure"},
-      kMaxWorkloads, where);
-  if (!table) return std::unexpected(table.error());
+      kMaxWorkloads, where));
   if (std::ranges::none_of(kMemoryColumns,
-                           [&](const char* column) { return table->HasColumn(column); })) {
+                           [&](const char* column) { return table.HasColumn(column); })) {
     return Invalid(where + ": no column 'memory_mib' in the header");
   }
   Catalogue catalogue;
-  for (std::size_t i = 0; i < table->size(); ++i) {
-    const CsvRow row = table->Row(i);
-    RowReader in(row);
+  for (std::size_t i = 0; i < table.size(); ++i) {
+    const CsvRow row = table.Row(i);
     std::string missing;
-    Workload workload = ReadRow(row, in, missing);
+    Workload workload = CARMA_TRY(ReadRow(row, missing));
     std::string id = workload.id;
     if (catalogue.workloads_.contains(id) || catalogue.unusable_.contains(id))
-      in.Wrong("workload '" + base::Printable(id, 60) + "' is listed twice");
-    if (in.error()) return std::unexpected(*in.error());
+      return row.Wrong("workload '" + base::Printable(id, 60) + "' is listed twice");
     if (missing.empty()) {
       catalogue.workloads_.emplace(std::move(id), std::move(workload));
     } else {
