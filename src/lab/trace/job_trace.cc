@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
+#include "base/words.h"
 
 namespace carma::trace {
 namespace {
@@ -23,56 +24,45 @@ constexpr std::array<ComplaintText, kComplaintKinds> kComplaintTexts{{
     {"wishes", "invalid account, qos, cpus or gpu_type", "task kept without these values"},
 }};
 
-constexpr std::array<std::string_view, 6> kStatusNames{"",       "passed",  "failed",
-                                                       "killed", "running", "pending"};
-
-struct StatusWord {
-  std::string_view word;
-  JobStatus status;
-};
-constexpr std::array kStatusWords{
-    // CARMA's own words
-    StatusWord{"passed", JobStatus::kPassed}, StatusWord{"failed", JobStatus::kFailed},
-    StatusWord{"killed", JobStatus::kKilled}, StatusWord{"running", JobStatus::kRunning},
-    StatusWord{"pending", JobStatus::kPending},
+// The first word of a status is CARMA's own.
+constexpr std::pair<JobStatus, std::string_view> kStatusWords[] = {
+    {JobStatus::kUnknown, ""},
+    {JobStatus::kPassed, "passed"},
+    {JobStatus::kFailed, "failed"},
+    {JobStatus::kKilled, "killed"},
+    {JobStatus::kRunning, "running"},
+    {JobStatus::kPending, "pending"},
     // Philly
-    StatusWord{"pass", JobStatus::kPassed},
+    {JobStatus::kPassed, "pass"},
     // Slurm, as in Helios
-    StatusWord{"completed", JobStatus::kPassed}, StatusWord{"cancelled", JobStatus::kKilled},
-    StatusWord{"timeout", JobStatus::kKilled}, StatusWord{"node_fail", JobStatus::kFailed},
-    StatusWord{"out_of_memory", JobStatus::kFailed}, StatusWord{"preempted", JobStatus::kKilled},
-    StatusWord{"suspended", JobStatus::kRunning},
+    {JobStatus::kPassed, "completed"},
+    {JobStatus::kKilled, "cancelled"},
+    {JobStatus::kKilled, "timeout"},
+    {JobStatus::kFailed, "node_fail"},
+    {JobStatus::kFailed, "out_of_memory"},
+    {JobStatus::kKilled, "preempted"},
+    {JobStatus::kRunning, "suspended"},
     // Alibaba
-    StatusWord{"terminated", JobStatus::kPassed}, StatusWord{"waiting", JobStatus::kPending},
-    StatusWord{"succeeded", JobStatus::kPassed}};
-
-bool SameWord(std::string_view text, std::string_view lower) {
-  return std::equal(text.begin(), text.end(), lower.begin(), lower.end(), [](char a, char b) {
-    return (a >= 'A' && a <= 'Z' ? static_cast<char>(a + 32) : a) == b;
-  });
-}
-
-// Parses a fixed-width number; -1 unless all characters are digits.
-int Digits(std::string_view text) {
-  int value = 0;
-  for (const char c : text) {
-    if (c < '0' || c > '9') return -1;
-    value = value * 10 + (c - '0');
-  }
-  return value;
-}
+    {JobStatus::kPassed, "terminated"},
+    {JobStatus::kPending, "waiting"},
+    {JobStatus::kPassed, "succeeded"},
+};
 
 }  // namespace
+}  // namespace carma::trace
+
+template <>
+inline constexpr carma::base::Words<carma::trace::JobStatus>
+    carma::base::kWordsOf<carma::trace::JobStatus> = carma::trace::kStatusWords;
+
+namespace carma::trace {
 
 std::string_view JobStatusName(JobStatus status) {
-  return kStatusNames[static_cast<std::size_t>(status)];
+  return base::WordOf(status);
 }
 
 std::optional<JobStatus> ParseJobStatus(std::string_view word) {
-  for (const StatusWord& known : kStatusWords) {
-    if (SameWord(word, known.word)) return known.status;
-  }
-  return std::nullopt;
+  return base::FromWord<JobStatus>(base::ToLower(word));
 }
 
 std::optional<std::uint32_t> Names::Number(std::string_view name) {
@@ -97,44 +87,39 @@ void Complaints::Add(Complaint complaint, std::int64_t line, std::string_view va
 }
 
 std::optional<std::int64_t> ParseLocalTime(std::string_view text) {
-  constexpr std::size_t kSeconds = 19;  // length up to the whole seconds
-  if (text.size() < kSeconds || text.size() > 32) return std::nullopt;
-  if (text[4] != '-' || text[7] != '-' || (text[10] != ' ' && text[10] != 'T') || text[13] != ':' ||
-      text[16] != ':') {
-    return std::nullopt;
-  }
-  const int hour = Digits(text.substr(11, 2));
-  const int minute = Digits(text.substr(14, 2));
-  const int second = Digits(text.substr(17, 2));
-  const int year = Digits(text.substr(0, 4));
-  const int month = Digits(text.substr(5, 2));
-  const int day_of_month = Digits(text.substr(8, 2));
-  if (year < 1970 || month < 0 || day_of_month < 0 || hour < 0 || hour > 23 || minute < 0 ||
-      minute > 59 || second < 0 || second > 60) {
-    return std::nullopt;
-  }
-  const std::chrono::year_month_day day{std::chrono::year(year),
-                                        std::chrono::month(static_cast<unsigned>(month)),
-                                        std::chrono::day(static_cast<unsigned>(day_of_month))};
-  if (!day.ok()) return std::nullopt;
-  std::string_view rest = text.substr(kSeconds);
+  constexpr std::string_view kForm = "0000-00-00 00:00:00";  // 0: any digit
+  if (text.size() < kForm.size() || text.size() > 32) return std::nullopt;
+  const bool fits = std::ranges::equal(text.substr(0, kForm.size()), kForm, [](char c, char form) {
+    return form == '0' ? c >= '0' && c <= '9' : c == form || (form == ' ' && c == 'T');
+  });
+  if (!fits) return std::nullopt;
+  std::string_view rest = text.substr(kForm.size());
   if (rest.ends_with('Z')) rest.remove_suffix(1);
   const bool fraction = rest.size() > 1 && rest[0] == '.' &&
                         rest.find_first_not_of("0123456789", 1) == std::string_view::npos;
   if (!rest.empty() && !fraction) return std::nullopt;
-  const auto days = std::chrono::sys_days(day).time_since_epoch().count();
-  return ((std::int64_t{days} * 24 + hour) * 60 + minute) * 60'000 + std::int64_t{second} * 1000;
+  const auto number = [&](std::size_t from, std::size_t size) {
+    return static_cast<int>(*base::ParseInt(text.substr(from, size)));
+  };
+  const std::chrono::year_month_day day{std::chrono::year(number(0, 4)),
+                                        std::chrono::month(static_cast<unsigned>(number(5, 2))),
+                                        std::chrono::day(static_cast<unsigned>(number(8, 2)))};
+  const std::chrono::hours hour(number(11, 2));
+  const std::chrono::minutes minute(number(14, 2));
+  const std::chrono::seconds second(number(17, 2));
+  if (!day.ok() || number(0, 4) < 1970 || hour.count() > 23 || minute.count() > 59 ||
+      second.count() > 60) {
+    return std::nullopt;
+  }
+  const base::Duration time =
+      std::chrono::sys_days(day).time_since_epoch() + hour + minute + second;
+  return time.count();
 }
 
 std::string FormatLocalTime(std::int64_t ms) {
-  const std::chrono::sys_time<std::chrono::seconds> time(
-      std::chrono::floor<std::chrono::seconds>(std::chrono::milliseconds(ms)));
-  const auto days = std::chrono::floor<std::chrono::days>(time);
-  const std::chrono::year_month_day day(days);
-  const std::chrono::hh_mm_ss clock(time - days);
-  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}", static_cast<int>(day.year()),
-                     static_cast<unsigned>(day.month()), static_cast<unsigned>(day.day()),
-                     clock.hours().count(), clock.minutes().count(), clock.seconds().count());
+  std::string text = base::FormatTimeIso(base::FromMs(ms));
+  text.resize(text.find('.'));  // without the milliseconds and the Z
+  return text;
 }
 
 void StartAtFirstJob(JobTrace& trace) {

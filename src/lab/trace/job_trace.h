@@ -128,7 +128,6 @@ struct JobTrace {
   std::string format;                   // name of a TraceFormat, or of the tool that made it
   std::vector<std::string> provenance;  // comment lines at the head, without "# "
   std::string sha256;                   // of the source; empty for a trace that was computed
-  std::int64_t lines = 0;
   Complaints complaints;
 };
 
