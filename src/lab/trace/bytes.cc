@@ -66,8 +66,8 @@ void LineReader::Take(std::size_t bytes) {
   begin_ += bytes;
 }
 
-Result<std::string_view> LineReader::Peek(std::size_t size) {
-  while (end_ - begin_ < std::min(size, kMaxLineBytes)) {
+Result<std::string_view> LineReader::Peek() {
+  while (end_ - begin_ < kMaxLineBytes) {
     const bool more = CARMA_TRY(Fill());
     if (!more) break;
   }

@@ -60,9 +60,9 @@ class LineReader {
  public:
   explicit LineReader(ByteSource& source);
 
-  // Returns the next bytes without consuming them: between `size` and kMaxLineBytes, or fewer if
-  // the source ends earlier.
-  Result<std::string_view> Peek(std::size_t size);
+  // Returns the next kMaxLineBytes bytes without consuming them, or fewer if the source ends
+  // earlier.
+  Result<std::string_view> Peek();
   // Returns the next line; empty at the end. CRLF and a missing newline after the last line are
   // accepted.
   Result<std::optional<Line>> Next();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 
 #include <fmt/format.h>
 
@@ -50,25 +51,21 @@ bool CsvCells::Split(std::string_view line) {
 }
 
 JobCollector::JobCollector(std::string_view path, const ReadOptions& options)
-    : path_(path), options_(options) {
-  trace_.complaints = Complaints(path_);
-}
+    : where_(base::Printable(path)), options_(options) {}
 
 void JobCollector::End(std::string message) {
   if (!error_) error_ = base::Error{ErrorCode::kInvalid, std::move(message)};
 }
 
 void JobCollector::Complain(Complaint complaint, std::int64_t line, std::string_view value) {
-  trace_.complaints.Add(complaint, line, value);
+  trace_.complaints.Add(complaint, where_, line, value);
   if (options_.strict) End(trace_.complaints.told().front() + " (not with --strict)");
 }
 
 std::uint32_t JobCollector::NumberOf(Names& names, std::string_view name) {
   const std::optional<std::uint32_t> number = names.Number(name.substr(0, kMaxNameBytes));
-  if (!number) {
-    End(base::Printable(path_) + ": more than " + std::to_string(kMaxNames) +
-        " different users, clusters or workloads");
-  }
+  if (!number)
+    End(fmt::format("{}: more than {} different users, clusters or workloads", where_, kMaxNames));
   return number.value_or(0);
 }
 
@@ -134,10 +131,16 @@ void JobCollector::CheckOrder(const Job& job, std::string_view text) {
 
 void JobCollector::Add(const Job& job) {
   if (trace_.jobs.size() >= options_.max_jobs) {
-    return End(base::Printable(path_) + ": more than " + std::to_string(options_.max_jobs) +
-               " jobs with GPUs; use part of the file");
+    return End(fmt::format("{}: more than {} jobs with GPUs; use part of the file", where_,
+                           options_.max_jobs));
   }
   trace_.jobs.push_back(job);
+}
+
+Job* JobCollector::Known(std::string_view name) {
+  const std::size_t key = std::hash<std::string_view>()(name);
+  const auto [found, fresh] = places_.try_emplace(key, trace_.jobs.size());
+  return fresh ? nullptr : &trace_.jobs[found->second];
 }
 
 void JobCollector::Comment(std::string_view text) {
@@ -155,7 +158,7 @@ Result<JobTrace> JobCollector::Finish(std::string_view format, LineReader& lines
   if (trace_.jobs.empty()) {
     std::string why = "no job with GPUs";
     if (trace_.complaints.total() > 0) why += "; the first problem: " + trace_.complaints.told()[0];
-    return Invalid(base::Printable(path_) + ": " + why);
+    return Invalid(where_ + ": " + why);
   }
   const auto earlier = [](const Job& a, const Job& b) {
     return a.submit != b.submit ? a.submit < b.submit : a.line < b.line;

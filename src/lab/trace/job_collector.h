@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "base/result.h"
@@ -55,15 +56,17 @@ class JobCollector {
   void SetDuration(Job& job, std::optional<double> seconds, std::string_view text);
   // Adds a job. Jobs are numbered in the order of their lines in the trace.
   void Add(const Job& job);
-  // Returns the job that Add() stored at this position, so the caller can change it.
-  Job& At(std::size_t place) { return trace_.jobs[place]; }
-  std::size_t jobs() const { return trace_.jobs.size(); }
+  // Returns the job that was added under this name, so that the caller can change it. If there is
+  // none, returns null and gives the name to the job that is added next.
+  Job* Known(std::string_view name);
   // text: a comment line without its '#'. It contains provenance or the start date.
   void Comment(std::string_view text);
   // Call this if the format guarantees that lines are in chronological order.
   void CheckOrder(const Job& job, std::string_view text);
 
   const ReadOptions& options() const { return options_; }
+  // The trace's path for messages.
+  const std::string& where() const { return where_; }
   // The error that stops reading: an exceeded limit, or with `strict` the first complaint.
   const std::optional<base::Error>& error() const { return error_; }
 
@@ -76,15 +79,16 @@ class JobCollector {
   std::uint32_t NumberOf(Names& names, std::string_view name);
   void End(std::string message);
 
-  std::string path_;
+  std::string where_;
   const ReadOptions& options_;
   JobTrace trace_;
+  // Keys are hashes of the jobs' names, because ten million names would take too much memory.
+  std::unordered_map<std::size_t, std::size_t> places_;
   base::Duration last_submit_{base::Duration::min()};
   std::optional<base::Error> error_;
 };
 
-// Reads Philly's cluster_job_log: a JSON array of jobs, or jobs one after the other. where: the
-// path to show in messages.
-Result<Unit> ReadPhilly(LineReader& lines, JobCollector& out, const std::string& where);
+// Reads Philly's cluster_job_log: a JSON array of jobs, or jobs one after the other.
+Result<Unit> ReadPhilly(LineReader& lines, JobCollector& out);
 
 }  // namespace carma::trace

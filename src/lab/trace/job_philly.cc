@@ -114,19 +114,19 @@ void TakeJob(const std::string& text, std::int64_t line, JobCollector& out) {
 
 }  // namespace
 
-Result<Unit> ReadPhilly(LineReader& lines, JobCollector& out, const std::string& where) {
+Result<Unit> ReadPhilly(LineReader& lines, JobCollector& out) {
   ObjectCutter cutter;
   for (;;) {
     const Result<std::string_view> bytes = lines.TakeBytes();
-    if (!bytes) return base::Wrap(bytes.error(), where);
+    if (!bytes) return base::Wrap(bytes.error(), out.where());
     if (bytes->empty()) break;
     for (const char c : *bytes) {
       if (cutter.Take(c)) {
         TakeJob(cutter.object(), cutter.first_line(), out);
         if (out.error()) return std::unexpected(*out.error());
       } else if (cutter.object().size() > kMaxObjectBytes) {
-        return Invalid(where + ":" + std::to_string(cutter.first_line()) +
-                       ": a job record exceeds 1 MiB; is a closing brace missing?");
+        return Invalid("{}:{}: a job record exceeds 1 MiB; is a closing brace missing?",
+                       out.where(), cutter.first_line());
       }
     }
   }
@@ -134,7 +134,6 @@ Result<Unit> ReadPhilly(LineReader& lines, JobCollector& out, const std::string&
     out.Complain(Complaint::kTorn, cutter.first_line(),
                  std::to_string(cutter.object().size()) + " bytes up to the end of the file");
   }
-  if (out.error()) return std::unexpected(*out.error());
   return Unit{};
 }
 

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <functional>
-#include <unordered_map>
+#include <limits>
+#include <numeric>
 
 #include <fmt/format.h>
 
@@ -32,20 +32,12 @@ class Row {
   }
   std::optional<double> Number(int column) const { return base::ParseDouble(Text(column)); }
   bool Has(int column) const { return places_[static_cast<std::size_t>(column)] >= 0; }
-  std::int64_t line() const { return line_; }
   Job NewJob() const { return {.line = static_cast<std::int32_t>(line_)}; }
 
  private:
   const CsvCells& cells_;
   const std::vector<int>& places_;
   std::int64_t line_;
-};
-
-// Reads the rows of one table and may keep state between them.
-class TableReader {
- public:
-  virtual ~TableReader() = default;
-  virtual void Take(const Row& row, JobCollector& out) = 0;
 };
 
 // Sets the submission time from a column in seconds.
@@ -64,248 +56,185 @@ void SetSpan(Job& job, const Row& row, int start, int end, JobCollector& out) {
 
 // ---- job tables in CARMA's format ----
 
-class JobsTable : public TableReader {
- public:
+constexpr std::array kJobsColumns{"submit_s", "gpus",   "duration_s", "gpu_milli",   "vc",
+                                  "user",     "status", "phase",      "workload_id", "account",
+                                  "qos",      "cpus",   "gpu_type"};
+void TakeJobsRow(const Row& row, JobCollector& out) {
   enum Column { kSubmit, kGpus, kDuration, kGpuMilli, kVc, kUser, kStatus, kPhase, kWorkload };
   enum Wish { kAccount = kWorkload + 1, kQos, kCpus, kGpuType };
-  static constexpr std::array kColumns{"submit_s", "gpus",   "duration_s", "gpu_milli",   "vc",
-                                       "user",     "status", "phase",      "workload_id", "account",
-                                       "qos",      "cpus",   "gpu_type"};
-  static constexpr std::size_t kRequired = 3;
-
-  void Take(const Row& row, JobCollector& out) override {
-    Job job = row.NewJob();
-    if (!SetSubmit(job, row, kSubmit, out)) return;
-    std::optional<double> gpus = row.Number(kGpus);
-    // A pod has a share of one GPU, or several whole GPUs.
-    if (gpus && row.Has(kGpuMilli) && *gpus == 1) gpus = ShareOf(row.Number(kGpuMilli));
-    if (!out.SetGpus(job, gpus, row.Text(kGpus))) return;
-    out.CheckOrder(job, row.Text(kSubmit));
-    out.SetDuration(job, row.Number(kDuration), row.Text(kDuration));
-    out.SetVc(job, row.Text(kVc));
-    out.SetUser(job, row.Text(kUser));
-    out.SetWorkload(job, row.Text(kWorkload));
-    out.SetWishes(job, {row.Text(kAccount), row.Text(kQos), row.Text(kCpus), row.Text(kGpuType)});
-    out.SetStatus(job, row.Text(row.Has(kStatus) ? kStatus : kPhase));
-    out.Add(job);
+  Job job = row.NewJob();
+  if (!SetSubmit(job, row, kSubmit, out)) return;
+  std::optional<double> gpus = row.Number(kGpus);
+  // A pod has a share of one GPU, or several whole GPUs.
+  if (gpus == 1 && row.Has(kGpuMilli)) {
+    const std::optional<double> milli = row.Number(kGpuMilli);
+    gpus = milli && *milli <= 1000 ? std::optional(*milli / 1000) : std::nullopt;
   }
-
- private:
-  static std::optional<double> ShareOf(std::optional<double> milli) {
-    if (!milli || *milli > 1000) return std::nullopt;
-    return *milli / 1000;
-  }
-};
+  if (!out.SetGpus(job, gpus, row.Text(kGpus))) return;
+  out.CheckOrder(job, row.Text(kSubmit));
+  out.SetDuration(job, row.Number(kDuration), row.Text(kDuration));
+  out.SetVc(job, row.Text(kVc));
+  out.SetUser(job, row.Text(kUser));
+  out.SetWorkload(job, row.Text(kWorkload));
+  out.SetWishes(job, {row.Text(kAccount), row.Text(kQos), row.Text(kCpus), row.Text(kGpuType)});
+  out.SetStatus(job, row.Text(row.Has(kStatus) ? kStatus : kPhase));
+  out.Add(job);
+}
 
 // ---- task traces, which name workloads; the catalogue has the rest ----
 
-class TasksTable : public TableReader {
- public:
+constexpr std::array kTasksColumns{"submit_s", "workload_id", "solo_s", "user",
+                                   "account",  "qos",         "cpus",   "gpu_type"};
+void TakeTasksRow(const Row& row, JobCollector& out) {
   enum Column { kSubmit, kWorkload, kSolo, kUser, kAccount, kQos, kCpus, kGpuType };
-  static constexpr std::array kColumns{"submit_s", "workload_id", "solo_s", "user",
-                                       "account",  "qos",         "cpus",   "gpu_type"};
-  static constexpr std::size_t kRequired = 2;
-
-  void Take(const Row& row, JobCollector& out) override {
-    Job job = row.NewJob();
-    if (!SetSubmit(job, row, kSubmit, out)) return;
-    const std::string id(row.Text(kWorkload));
-    const Result<const Workload*> workload = out.options().catalogue->Find(id);
-    if (!workload) return out.Complain(Complaint::kWorkload, job.line, id);
-    if (!out.SetGpus(job, (*workload)->gpus, "")) return;
-    out.CheckOrder(job, row.Text(kSubmit));
-    out.SetWorkload(job, id);
-    if (row.Text(kSolo).empty()) {
-      out.SetDuration(job, (*workload)->solo_s, "");
-    } else {
-      out.SetDuration(job, row.Number(kSolo), row.Text(kSolo));
-    }
-    out.SetUser(job, row.Text(kUser));
-    out.SetWishes(job, {row.Text(kAccount), row.Text(kQos), row.Text(kCpus), row.Text(kGpuType)});
-    out.Add(job);
-  }
-};
+  Job job = row.NewJob();
+  if (!SetSubmit(job, row, kSubmit, out)) return;
+  const std::string id(row.Text(kWorkload));
+  const Result<const Workload*> workload = out.options().catalogue->Find(id);
+  if (!workload) return out.Complain(Complaint::kWorkload, job.line, id);
+  if (!out.SetGpus(job, (*workload)->gpus, "")) return;
+  out.CheckOrder(job, row.Text(kSubmit));
+  out.SetWorkload(job, id);
+  const std::string_view solo = row.Text(kSolo);
+  out.SetDuration(job, solo.empty() ? (*workload)->solo_s : row.Number(kSolo), solo);
+  out.SetUser(job, row.Text(kUser));
+  out.SetWishes(job, {row.Text(kAccount), row.Text(kQos), row.Text(kCpus), row.Text(kGpuType)});
+  out.Add(job);
+}
 
 // ---- Helios: cluster_log.csv ----
 
-class HeliosTable : public TableReader {
- public:
+constexpr std::array kHeliosColumns{"job_id", "gpu_num", "submit_time", "duration", "state",
+                                    "user",   "vc",      "start_time",  "end_time"};
+void TakeHeliosRow(const Row& row, JobCollector& out) {
   enum Column { kId, kGpus, kSubmit, kDuration, kState, kUser, kVc, kStart, kEnd };
-  static constexpr std::array kColumns{"job_id", "gpu_num", "submit_time", "duration", "state",
-                                       "user",   "vc",      "start_time",  "end_time"};
-  static constexpr std::size_t kRequired = 5;
-
-  void Take(const Row& row, JobCollector& out) override {
-    Job job = row.NewJob();
-    if (!out.SetSubmit(job, ParseLocalTime(row.Text(kSubmit)), row.Text(kSubmit))) return;
-    if (!out.SetGpus(job, row.Number(kGpus), row.Text(kGpus))) return;
-    // Job numbers, and therefore lines, are in chronological order.
-    out.CheckOrder(job, row.Text(kSubmit));
-    out.SetStatus(job, row.Text(kState));
-    out.SetUser(job, row.Text(kUser));
-    out.SetVc(job, row.Text(kVc));
-    if (row.Text(kDuration).empty()) {
-      const auto start = ParseLocalTime(row.Text(kStart));
-      const auto end = ParseLocalTime(row.Text(kEnd));
-      std::optional<double> seconds;
-      if (start && end) seconds = static_cast<double>(*end - *start) / 1000;
-      out.SetDuration(job, seconds, seconds ? row.Text(kEnd) : "");
-    } else {
-      out.SetDuration(job, row.Number(kDuration), row.Text(kDuration));
-    }
-    out.Add(job);
+  Job job = row.NewJob();
+  if (!out.SetSubmit(job, ParseLocalTime(row.Text(kSubmit)), row.Text(kSubmit))) return;
+  if (!out.SetGpus(job, row.Number(kGpus), row.Text(kGpus))) return;
+  // Job numbers, and therefore lines, are in chronological order.
+  out.CheckOrder(job, row.Text(kSubmit));
+  out.SetStatus(job, row.Text(kState));
+  out.SetUser(job, row.Text(kUser));
+  out.SetVc(job, row.Text(kVc));
+  if (row.Text(kDuration).empty()) {
+    const auto start = ParseLocalTime(row.Text(kStart));
+    const auto end = ParseLocalTime(row.Text(kEnd));
+    std::optional<double> seconds;
+    if (start && end) seconds = static_cast<double>(*end - *start) / 1000;
+    out.SetDuration(job, seconds, seconds ? row.Text(kEnd) : "");
+  } else {
+    out.SetDuration(job, row.Number(kDuration), row.Text(kDuration));
   }
-};
+  out.Add(job);
+}
 
 // ---- Alibaba v2023: openb_pod_list_*.csv ----
 
-class OpenbTable : public TableReader {
- public:
+constexpr std::array kOpenbColumns{
+    "num_gpu", "gpu_milli", "creation_time", "deletion_time", "scheduled_time", "pod_phase", "qos"};
+void TakeOpenbRow(const Row& row, JobCollector& out) {
   enum Column { kGpus, kGpuMilli, kCreated, kDeleted, kScheduled, kPhase, kQos };
-  static constexpr std::array kColumns{
-      "num_gpu",   "gpu_milli", "creation_time", "deletion_time", "scheduled_time",
-      "pod_phase", "qos"};
-  static constexpr std::size_t kRequired = 5;
-
-  void Take(const Row& row, JobCollector& out) override {
-    Job job = row.NewJob();
-    if (!SetSubmit(job, row, kCreated, out)) return;
-    std::optional<double> gpus = row.Number(kGpus);
-    std::string_view text = row.Text(kGpus);
-    if (gpus == 1 && row.Number(kGpuMilli).value_or(0) != 1000) {
-      text = row.Text(kGpuMilli);
-      gpus = row.Number(kGpuMilli);
-      if (gpus) *gpus = *gpus > 1000 || *gpus <= 0 ? -1 : *gpus / 1000;
-    }
-    if (!out.SetGpus(job, gpus, text)) return;
-    out.CheckOrder(job, row.Text(kCreated));
-    out.SetStatus(job, row.Text(kPhase));
-    out.SetVc(job, row.Text(kQos));
-    // A pod that never got a GPU used no GPU time.
-    const std::optional<double> scheduled = row.Number(kScheduled);
-    const std::optional<double> deleted = row.Number(kDeleted);
-    std::optional<double> seconds;
-    if (scheduled && deleted) seconds = *deleted - *scheduled;
-    out.SetDuration(job, seconds, seconds ? row.Text(kDeleted) : "");
-    out.Add(job);
+  Job job = row.NewJob();
+  if (!SetSubmit(job, row, kCreated, out)) return;
+  std::optional<double> gpus = row.Number(kGpus);
+  std::string_view text = row.Text(kGpus);
+  if (gpus == 1 && row.Number(kGpuMilli).value_or(0) != 1000) {
+    text = row.Text(kGpuMilli);
+    gpus = row.Number(kGpuMilli);
+    if (gpus) *gpus = *gpus > 1000 || *gpus <= 0 ? -1 : *gpus / 1000;
   }
-};
+  if (!out.SetGpus(job, gpus, text)) return;
+  out.CheckOrder(job, row.Text(kCreated));
+  out.SetStatus(job, row.Text(kPhase));
+  out.SetVc(job, row.Text(kQos));
+  // A pod that never got a GPU used no GPU time.
+  const std::optional<double> scheduled = row.Number(kScheduled);
+  const std::optional<double> deleted = row.Number(kDeleted);
+  std::optional<double> seconds;
+  if (scheduled && deleted) seconds = *deleted - *scheduled;
+  out.SetDuration(job, seconds, seconds ? row.Text(kDeleted) : "");
+  out.Add(job);
+}
 
 // ---- Alibaba PAI v2020: pai_task_table.csv ----
 
-class PaiTaskTable : public TableReader {
- public:
+// Tasks of one job (workers, evaluators) start together and count as one job. Their GPUs are added
+// up, and the duration is the time from the first start to the last end.
+void Merge(Job& job, const Job& other, JobCollector& out) {
+  const std::int64_t milli = std::int64_t{job.gpu_milli} + other.gpu_milli;
+  if (milli > std::int64_t{kMaxJobGpus} * 1000)
+    return out.Complain(Complaint::kGpus, other.line, fmt::format("{} together", milli / 1000));
+  job.gpu_milli = static_cast<std::int32_t>(milli);
+  const base::Duration start = std::min(job.submit, other.submit);
+  if (job.duration && other.duration) {
+    const base::Duration end = std::max(job.submit + *job.duration, other.submit + *other.duration);
+    job.duration = end - start;
+  } else {
+    job.duration.reset();
+  }
+  job.submit = start;
+  if (job.status == JobStatus::kPassed) job.status = other.status;
+}
+
+constexpr std::array kPaiColumns{"job_name", "task_name", "inst_num", "status",   "start_time",
+                                 "end_time", "plan_cpu",  "plan_mem", "plan_gpu", "gpu_type"};
+void TakePaiRow(const Row& row, JobCollector& out) {
   enum Column { kJob, kTask, kInstances, kStatus, kStart, kEnd, kCpu, kMemory, kGpu, kGpuType };
-  static constexpr std::array kColumns{"job_name",   "task_name", "inst_num", "status",
-                                       "start_time", "end_time",  "plan_cpu", "plan_mem",
-                                       "plan_gpu",   "gpu_type"};
-  static constexpr std::size_t kRequired = 10;
-
-  // Tasks of one job (workers, evaluators) start together and count as one job. Their GPUs are
-  // added up, and the duration is the time from the first start to the last end.
-  void Take(const Row& row, JobCollector& out) override {
-    Job job = row.NewJob();
-    if (!SetSubmit(job, row, kStart, out)) return;
-    const std::optional<double> percent = row.Text(kGpu).empty() ? 0 : row.Number(kGpu);
-    const std::optional<double> instances =
-        row.Text(kInstances).empty() ? 1 : row.Number(kInstances);
-    std::optional<double> gpus;
-    if (percent && instances) gpus = *percent * *instances / 100;
-    if (!out.SetGpus(job, gpus, gpus ? fmt::format("{}", *gpus) : row.Text(kGpu))) return;
-    out.SetStatus(job, row.Text(kStatus));
-    SetSpan(job, row, kStart, kEnd, out);
-    const std::size_t key = std::hash<std::string_view>()(row.Text(kJob));
-    const auto [found, fresh] = places_.try_emplace(key, out.jobs());
-    if (fresh) return out.Add(job);
-    Merge(out.At(found->second), job, out);
-  }
-
- private:
-  static void Merge(Job& job, const Job& other, JobCollector& out) {
-    const std::int64_t milli = std::int64_t{job.gpu_milli} + other.gpu_milli;
-    if (milli > std::int64_t{kMaxJobGpus} * 1000)
-      return out.Complain(Complaint::kGpus, other.line, fmt::format("{} together", milli / 1000));
-    job.gpu_milli = static_cast<std::int32_t>(milli);
-    const base::Duration start = std::min(job.submit, other.submit);
-    if (job.duration && other.duration) {
-      const base::Duration end =
-          std::max(job.submit + *job.duration, other.submit + *other.duration);
-      job.duration = end - start;
-    } else {
-      job.duration.reset();
-    }
-    job.submit = start;
-    if (job.status == JobStatus::kPassed) job.status = other.status;
-  }
-
-  // The key is a hash of the job's name, because ten million names would take too much memory.
-  std::unordered_map<std::size_t, std::size_t> places_;
-};
+  Job job = row.NewJob();
+  if (!SetSubmit(job, row, kStart, out)) return;
+  const std::optional<double> percent = row.Text(kGpu).empty() ? 0 : row.Number(kGpu);
+  const std::optional<double> instances = row.Text(kInstances).empty() ? 1 : row.Number(kInstances);
+  std::optional<double> gpus;
+  if (percent && instances) gpus = *percent * *instances / 100;
+  if (!out.SetGpus(job, gpus, gpus ? fmt::format("{}", *gpus) : row.Text(kGpu))) return;
+  out.SetStatus(job, row.Text(kStatus));
+  SetSpan(job, row, kStart, kEnd, out);
+  if (Job* known = out.Known(row.Text(kJob))) return Merge(*known, job, out);
+  out.Add(job);
+}
 
 // ---- Alibaba PAI v2020: pai_job_table.csv, which has no GPUs ----
 
-class PaiJobTable : public TableReader {
- public:
+constexpr std::array kPaiJobsColumns{"job_name", "inst_id",    "user",
+                                     "status",   "start_time", "end_time"};
+void TakePaiJobsRow(const Row& row, JobCollector& out) {
   enum Column { kJob, kInstance, kUser, kStatus, kStart, kEnd };
-  static constexpr std::array kColumns{"job_name", "inst_id",    "user",
-                                       "status",   "start_time", "end_time"};
-  static constexpr std::size_t kRequired = 6;
-
-  void Take(const Row& row, JobCollector& out) override {
-    Job job = row.NewJob();
-    if (!SetSubmit(job, row, kStart, out)) return;
-    job.gpu_milli = 1000;
-    out.SetUser(job, row.Text(kUser));
-    out.SetStatus(job, row.Text(kStatus));
-    SetSpan(job, row, kStart, kEnd, out);
-    out.Add(job);
-  }
-};
+  Job job = row.NewJob();
+  if (!SetSubmit(job, row, kStart, out)) return;
+  job.gpu_milli = 1000;
+  out.SetUser(job, row.Text(kUser));
+  out.SetStatus(job, row.Text(kStatus));
+  SetSpan(job, row, kStart, kEnd, out);
+  out.Add(job);
+}
 
 // ---- recognising a table ----
 
-struct Layout {
-  TraceFormat format;
-  std::span<const char* const> columns;  // required columns come first
-  std::size_t required = 0;
-  std::size_t headerless = 0;  // number of columns if the table has no header; 0: it has a header
-  bool dated = false;          // times are relative to some moment before the first job
-  std::optional<std::int64_t> clock_ms;  // the time of day at time 0
-  std::unique_ptr<TableReader> (*make)() = nullptr;
+struct Traits {
+  bool dated = false;  // times are relative to some moment before the first job
+  std::optional<std::int64_t> clock_ms = {};  // the time of day at time 0
+  bool may_lack_header = false;
 };
 
-template <class Table>
-std::unique_ptr<TableReader> Make() {
-  return std::make_unique<Table>();
-}
+struct Layout {
+  std::string_view name;
+  std::span<const char* const> columns;  // required columns come first
+  std::size_t required = 0;
+  void (*take)(const Row& row, JobCollector& out) = nullptr;
+  Traits traits = {};
+};
 
-template <class Table>
-Layout Of(TraceFormat format, Layout more = {}) {
-  more.format = format;
-  more.columns = Table::kColumns;
-  more.required = Table::kRequired;
-  more.make = &Make<Table>;
-  return more;
-}
-
-constexpr TraceFormat kPhilly{"philly", "Microsoft Philly, cluster_job_log (JSON)"};
-
+constexpr Traits kPaiTraits{.dated = true, .clock_ms = kPaiClockMs, .may_lack_header = true};
 // Job tables are tried first, because a job table may also name workloads.
-const std::vector<Layout>& Layouts() {
-  static const std::vector<Layout> kLayouts{
-      Of<JobsTable>({"jobs", "CSV of submit_s,gpus,duration_s, as written by carma trace"}),
-      Of<TasksTable>({"tasks", "task trace: CSV of submit_s,workload_id"}),
-      Of<HeliosTable>({"helios", "SenseTime Helios, cluster_log.csv"},
-                      {.dated = true, .clock_ms = 0}),
-      Of<OpenbTable>({"openb", "Alibaba v2023, openb_pod_list_*.csv"}, {.dated = true}),
-      Of<PaiTaskTable>({"pai", "Alibaba PAI v2020, pai_task_table.csv"},
-                       {.headerless = 10, .dated = true, .clock_ms = kPaiClockMs}),
-      Of<PaiJobTable>(
-          {"pai-jobs", "Alibaba PAI v2020, pai_job_table.csv (assumes one GPU per job)"},
-          {.headerless = 6, .dated = true, .clock_ms = kPaiClockMs}),
-  };
-  return kLayouts;
-}
+constexpr Layout kLayouts[] = {
+    {"jobs", kJobsColumns, 3, &TakeJobsRow},
+    {"tasks", kTasksColumns, 2, &TakeTasksRow},
+    {"helios", kHeliosColumns, 5, &TakeHeliosRow, {.dated = true, .clock_ms = 0}},
+    {"openb", kOpenbColumns, 5, &TakeOpenbRow, {.dated = true}},
+    {"pai", kPaiColumns, 10, &TakePaiRow, kPaiTraits},
+    {"pai-jobs", kPaiJobsColumns, 6, &TakePaiJobsRow, kPaiTraits},
+};
+constexpr std::string_view kPhilly = "philly";
 
 // Positions of the layout's columns in the header; -1 for a missing column. Empty if a required
 // column is missing.
@@ -322,21 +251,14 @@ std::optional<std::vector<int>> PlacesIn(const CsvCells& header, const Layout& l
 
 // Positions of the columns in a table without a header. Empty if this cannot be its first line.
 std::optional<std::vector<int>> PlacesWithout(const CsvCells& cells, const Layout& layout) {
-  if (layout.headerless == 0 || cells.size() != layout.headerless) return std::nullopt;
+  if (!layout.traits.may_lack_header || cells.size() != layout.columns.size()) return std::nullopt;
   // Both PAI tables have times in their fifth and sixth columns.
   for (const std::size_t time : {std::size_t{4}, std::size_t{5}}) {
     if (!cells[time].empty() && !base::ParseDouble(cells[time])) return std::nullopt;
   }
-  std::vector<int> places(layout.headerless);
-  for (std::size_t i = 0; i < places.size(); ++i) places[i] = static_cast<int>(i);
+  std::vector<int> places(cells.size());
+  std::iota(places.begin(), places.end(), 0);
   return places;
-}
-
-std::string FormatNames() {
-  std::string names;
-  for (const TraceFormat& format : TraceFormats())
-    names += (names.empty() ? "" : ", ") + std::string(format.name);
-  return names;
 }
 
 struct Recognised {
@@ -346,61 +268,57 @@ struct Recognised {
 };
 
 std::optional<Recognised> Recognise(const CsvCells& first, std::string_view wanted) {
-  for (const Layout& layout : Layouts()) {
-    if (!wanted.empty() && layout.format.name != wanted) continue;
-    if (auto places = PlacesIn(first, layout)) return Recognised{&layout, *std::move(places), true};
-  }
-  for (const Layout& layout : Layouts()) {
-    if (!wanted.empty() && layout.format.name != wanted) continue;
-    if (auto places = PlacesWithout(first, layout))
-      return Recognised{&layout, *std::move(places), false};
+  for (const bool header : {true, false}) {
+    for (const Layout& layout : kLayouts) {
+      if (!wanted.empty() && layout.name != wanted) continue;
+      auto places = header ? PlacesIn(first, layout) : PlacesWithout(first, layout);
+      if (places) return Recognised{&layout, *std::move(places), header};
+    }
   }
   return std::nullopt;
 }
 
-Result<Unit> ReadTable(LineReader& lines, JobCollector& out, const std::string& where,
-                       Recognised& table) {
+Result<const Layout*> ReadTable(LineReader& lines, JobCollector& out) {
+  const std::string_view format = out.options().format;
   CsvCells cells;
   std::size_t columns = 0;
-  std::unique_ptr<TableReader> reader;
+  std::optional<Recognised> table;
   for (;;) {
     const std::optional<Line> line = CARMA_TRY(lines.Next());
     if (!line) break;
     const Line& at = *line;
     if (at.number > std::numeric_limits<std::int32_t>::max())
-      return Invalid(where + ": too many lines");
+      return Invalid(out.where() + ": too many lines");
     std::string_view text = at.text;
     if (at.number == 1 && text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
     if (text.starts_with('#')) {
-      if (!reader) out.Comment(text.substr(1));
+      if (!table) out.Comment(text.substr(1));
       continue;
     }
     if (at.too_long) {
       out.Complain(Complaint::kTooLong, at.number, text.substr(0, 40));
     } else if (base::Trim(text).empty()) {
       continue;
-    } else if (const bool whole = cells.Split(text); !reader) {
-      auto found = whole ? Recognise(cells, out.options().format) : std::nullopt;
-      if (!found) {
-        return Invalid("{}:{}: expected {}, not '{}'", where, at.number,
-                       out.options().format.empty()
-                           ? "a trace in one of the formats " + FormatNames()
-                           : "the columns of format " + std::string(out.options().format),
+    } else if (const bool whole = cells.Split(text); !table) {
+      if (whole) table = Recognise(cells, format);
+      if (!table) {
+        return Invalid("{}:{}: expected {}, not '{}'", out.where(), at.number,
+                       format.empty()
+                           ? "a trace in one of the formats " + base::Join(TraceFormats(), ", ")
+                           : "the columns of format " + std::string(format),
                        base::Printable(text, 80));
       }
-      table = *std::move(found);
       columns = cells.size();
-      reader = table.layout->make();
-      if (!table.header) reader->Take(Row(cells, table.places, at.number), out);
+      if (!table->header) table->layout->take(Row(cells, table->places, at.number), out);
     } else if (!whole || cells.size() != columns) {
       out.Complain(Complaint::kTorn, at.number, text);
     } else {
-      reader->Take(Row(cells, table.places, at.number), out);
+      table->layout->take(Row(cells, table->places, at.number), out);
     }
     if (out.error()) return std::unexpected(*out.error());
   }
-  if (!reader) return Invalid(where + ": empty");
-  return Unit{};
+  if (!table) return Invalid(out.where() + ": empty");
+  return table->layout;
 }
 
 bool StartsAsJson(std::string_view bytes) {
@@ -411,22 +329,16 @@ bool StartsAsJson(std::string_view bytes) {
 
 }  // namespace
 
-std::span<const TraceFormat> TraceFormats() {
-  static const std::vector<TraceFormat> kFormats = [] {
-    std::vector<TraceFormat> formats{kPhilly};
-    for (const Layout& layout : Layouts()) formats.push_back(layout.format);
-    return formats;
-  }();
-  return kFormats;
+std::vector<std::string> TraceFormats() {
+  std::vector<std::string> formats{std::string(kPhilly)};
+  for (const Layout& layout : kLayouts) formats.emplace_back(layout.name);
+  return formats;
 }
 
 Result<JobTrace> ReadJobs(ByteSource& source, std::string_view path, const ReadOptions& asked) {
-  const std::string where = base::Printable(path);
-  const auto formats = TraceFormats();
-  if (!asked.format.empty() && std::ranges::none_of(formats, [&](const TraceFormat& format) {
-        return format.name == asked.format;
-      })) {
-    return Invalid("format '" + base::Printable(asked.format, 40) + "': expected " + FormatNames());
+  if (!asked.format.empty() && std::ranges::count(TraceFormats(), asked.format) == 0) {
+    return Invalid("format '{}': expected {}", base::Printable(asked.format, 40),
+                   base::Join(TraceFormats(), ", "));
   }
   ReadOptions options = asked;
   std::optional<Catalogue> built_in;
@@ -436,15 +348,14 @@ Result<JobTrace> ReadJobs(ByteSource& source, std::string_view path, const ReadO
   }
   LineReader lines(source);
   JobCollector out(path, options);
-  const std::string_view first = CARMA_TRY(lines.Peek(kMaxLineBytes));
-  const bool json = options.format.empty() ? StartsAsJson(first) : options.format == kPhilly.name;
+  const std::string_view first = CARMA_TRY(lines.Peek());
+  const bool json = options.format.empty() ? StartsAsJson(first) : options.format == kPhilly;
   if (json) {
-    CARMA_TRY(ReadPhilly(lines, out, where));
-    return out.Finish(kPhilly.name, lines, true, 0);
+    CARMA_TRY(ReadPhilly(lines, out));
+    return out.Finish(kPhilly, lines, true, 0);
   }
-  Recognised table;
-  CARMA_TRY(ReadTable(lines, out, where, table));
-  return out.Finish(table.layout->format.name, lines, table.layout->dated, table.layout->clock_ms);
+  const Layout& layout = *CARMA_TRY(ReadTable(lines, out));
+  return out.Finish(layout.name, lines, layout.traits.dated, layout.traits.clock_ms);
 }
 
 }  // namespace carma::trace

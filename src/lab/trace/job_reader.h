@@ -3,8 +3,9 @@
 #pragma once
 
 #include <cstddef>
-#include <span>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
 #include "lab/trace/bytes.h"
@@ -13,15 +14,11 @@
 
 namespace carma::trace {
 
-struct TraceFormat {
-  std::string_view name;  // for --format: "philly", "helios" …
-  std::string_view about;
-};
-// All formats, in detection order.
-std::span<const TraceFormat> TraceFormats();
+// The names of all formats, for --format, in detection order: "philly", "jobs" …
+std::vector<std::string> TraceFormats();
 
 struct ReadOptions {
-  std::string_view format;               // name of a TraceFormat; empty: detect it
+  std::string_view format;               // one of TraceFormats(); empty: detect it
   bool strict = false;                   // the first complaint is an error
   const Catalogue* catalogue = nullptr;  // for task traces; null: the built-in one
   std::size_t max_jobs = kMaxJobs;

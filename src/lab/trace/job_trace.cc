@@ -77,11 +77,12 @@ const ComplaintText& Describe(Complaint complaint) {
   return kComplaintTexts[static_cast<std::size_t>(complaint)];
 }
 
-void Complaints::Add(Complaint complaint, std::int64_t line, std::string_view value) {
+void Complaints::Add(Complaint complaint, std::string_view where, std::int64_t line,
+                     std::string_view value) {
   ++total_;
   if (++counts_[static_cast<std::size_t>(complaint)] > kToldOfEach) return;
   const ComplaintText& text = Describe(complaint);
-  told_.push_back(fmt::format("{}:{}: {}{}; {}", base::Printable(path_), line, text.what,
+  told_.push_back(fmt::format("{}:{}: {}{}; {}", where, line, text.what,
                               value.empty() ? "" : ": '" + base::Printable(value, 60) + "'",
                               text.remedy));
 }

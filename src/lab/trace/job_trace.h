@@ -99,9 +99,8 @@ class Complaints {
  public:
   static constexpr std::size_t kToldOfEach = 5;
 
-  explicit Complaints(std::string path = {}) : path_(std::move(path)) {}
-  // value: the invalid text.
-  void Add(Complaint complaint, std::int64_t line, std::string_view value);
+  // where: the path, for messages; value: the invalid text.
+  void Add(Complaint complaint, std::string_view where, std::int64_t line, std::string_view value);
   std::size_t total() const { return total_; }
   std::size_t count(Complaint complaint) const { return counts_[static_cast<int>(complaint)]; }
   // Messages in order of appearance: "philly.csv:17: invalid duration: '-3'; job kept without a
@@ -109,7 +108,6 @@ class Complaints {
   const std::vector<std::string>& told() const { return told_; }
 
  private:
-  std::string path_;
   std::array<std::size_t, kComplaintKinds> counts_{};
   std::size_t total_ = 0;
   std::vector<std::string> told_;
@@ -125,7 +123,7 @@ struct JobTrace {
   // The cluster's local time at the trace's start, as milliseconds since 1970 without a time zone;
   // empty if unknown. Used for the time of day.
   std::optional<std::int64_t> start_ms;
-  std::string format;                   // name of a TraceFormat, or of the tool that made it
+  std::string format;                   // one of TraceFormats(), or the tool that made it
   std::vector<std::string> provenance;  // comment lines at the head, without "# "
   std::string sha256;                   // of the source; empty for a trace that was computed
   Complaints complaints;

@@ -58,8 +58,7 @@ constexpr ChoiceRow kRows[] = {
 };
 
 Choices LabChoices(std::string_view verb, std::string_view option) {
-  if (verb.starts_with("trace ") && option == "--format")
-    return {NamesOf(trace::TraceFormats()), false};
+  if (verb.starts_with("trace ") && option == "--format") return {trace::TraceFormats(), false};
   const Choices own = FindChoices(kRows, verb, option);
   return own.words.empty() ? ServerChoices(verb, option) : own;
 }

@@ -4,6 +4,7 @@
 #include <memory>
 #include <utility>
 
+#include "base/text.h"
 #include "lab/trace/job_reader.h"
 #include "lab/verbs/lab.h"
 #include "lab/verbs/trace/verbs.h"
@@ -27,16 +28,10 @@ std::pair<Syntax, std::shared_ptr<Flags>> AddSubVerb(Syntax trace, Context& cont
   return {verb, flags};
 }
 
-std::string FormatHelp() {
-  std::string help = "trace format (default: detected):";
-  for (const trace::TraceFormat& format : trace::TraceFormats())
-    help += " " + std::string(format.name);
-  return help;
-}
-
 // name: the option or argument that names the file.
 Option AddSourceOptions(Syntax verb, JobSource& source, const char* name = "trace") {
-  verb.AddOption("--format", "NAME", source.format, FormatHelp());
+  verb.AddOption("--format", "NAME", source.format,
+                 "trace format (default: detected): " + base::Join(trace::TraceFormats(), " "));
   verb.AddFlag("--strict", source.strict, "fail on the first bad line");
   return verb.AddOption(name, "FILE", source.path,
                         "cluster or task trace, - for standard input, or demo60");
