@@ -6,20 +6,13 @@
 
 #include "base/csv.h"
 #include "base/text.h"
+#include "base/try.h"
 
 namespace carma::trace {
 
 namespace {
 
 constexpr std::size_t kPieceBytes = 64 << 10;
-
-// Appends thousandths as a decimal number.
-void AppendMilli(std::string& text, std::int64_t milli) {
-  fmt::format_to(std::back_inserter(text), "{}", milli / 1000);
-  if (milli % 1000 == 0) return;
-  fmt::format_to(std::back_inserter(text), ".{:03}", milli % 1000);
-  while (text.back() == '0') text.pop_back();
-}
 
 // wishes: a string from WishesText.
 void AppendWishes(std::string& text, std::string_view wishes) {
@@ -35,9 +28,7 @@ void AppendCell(std::string& text, std::string_view name) {
 }  // namespace
 
 std::string SecondsText(base::Duration duration) {
-  std::string text;
-  AppendMilli(text, duration.count());
-  return text;
+  return fmt::format("{}", base::Seconds(duration));
 }
 
 std::string ProvenanceText(const std::vector<std::string>& provenance,
@@ -54,7 +45,7 @@ Result<Unit> JobWriter::Flush() {
   return taken;
 }
 
-Result<Unit> JobWriter::Begin() {
+JobWriter::JobWriter(const JobTrace& names, Sink sink) : names_(names), sink_(std::move(sink)) {
   text_ = ProvenanceText(names_.provenance, names_.start_ms) + "submit_s,gpus,duration_s";
   if (names_.vcs.size() > 1) text_ += ",vc";
   if (names_.users.size() > 1) text_ += ",user";
@@ -62,15 +53,11 @@ Result<Unit> JobWriter::Begin() {
   if (names_.workloads.size() > 1) text_ += ",workload_id";
   if (names_.wishes.size() > 1) text_ += fmt::format(",{}", kWishColumns);
   text_ += '\n';
-  return Flush();
 }
 
 Result<Unit> JobWriter::Add(const Job& job) {
-  AppendMilli(text_, job.submit.count());
-  text_ += ',';
-  AppendMilli(text_, job.gpu_milli);
-  text_ += ',';
-  if (job.duration) AppendMilli(text_, job.duration->count());
+  text_ += fmt::format("{},{},", base::Seconds(job.submit), job.gpu_milli / 1000.0);
+  if (job.duration) text_ += SecondsText(*job.duration);
   if (names_.vcs.size() > 1) AppendCell(text_, names_.vcs.Text(job.vc));
   if (names_.users.size() > 1) AppendCell(text_, names_.users.Text(job.user));
   text_ += ',';
@@ -81,16 +68,10 @@ Result<Unit> JobWriter::Add(const Job& job) {
   return text_.size() < kPieceBytes ? Unit{} : Flush();
 }
 
-Result<Unit> JobWriter::End() {
-  return Flush();
-}
-
 Result<Unit> WriteJobs(const JobTrace& trace, const Sink& sink) {
   JobWriter writer(trace, sink);
-  Result<Unit> done = writer.Begin();
-  for (auto job = trace.jobs.begin(); done && job != trace.jobs.end(); ++job)
-    done = writer.Add(*job);
-  return done ? writer.End() : done;
+  for (const Job& job : trace.jobs) CARMA_TRY(writer.Add(job));
+  return writer.Flush();
 }
 
 Result<Unit> WriteTasks(const TaskTrace& trace, const std::vector<std::string>& provenance,
@@ -105,7 +86,7 @@ Result<Unit> WriteTasks(const TaskTrace& trace, const std::vector<std::string>& 
                      (durations ? ",solo_s" : "") + (users ? ",user" : "") +
                      (wishes ? fmt::format(",{}\n", kWishColumns) : "\n");
   for (const Submission& task : trace.submissions) {
-    AppendMilli(text, task.at.count());
+    text += SecondsText(task.at);
     AppendCell(text, task.workload_id);
     if (durations) text += ',';
     if (task.solo_s) text += fmt::format("{}", *task.solo_s);
@@ -113,7 +94,7 @@ Result<Unit> WriteTasks(const TaskTrace& trace, const std::vector<std::string>& 
     if (wishes) AppendWishes(text, WishesText(task));
     text += '\n';
     if (text.size() < kPieceBytes) continue;
-    if (Result<Unit> taken = sink(text); !taken) return taken;
+    CARMA_TRY(sink(text));
     text.clear();
   }
   return sink(text);

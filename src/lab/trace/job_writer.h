@@ -29,15 +29,12 @@ class JobWriter {
  public:
   // names: provides the names behind the jobs' numbers, the provenance and the start time. The jobs
   // in it are not written. Both arguments must outlive the writer.
-  JobWriter(const JobTrace& names, Sink sink) : names_(names), sink_(std::move(sink)) {}
-  Result<Unit> Begin();
+  JobWriter(const JobTrace& names, Sink sink);
   Result<Unit> Add(const Job& job);
   // Call this after the last job.
-  Result<Unit> End();
-
- private:
   Result<Unit> Flush();
 
+ private:
   const JobTrace& names_;
   Sink sink_;
   std::string text_;

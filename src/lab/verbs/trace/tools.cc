@@ -80,9 +80,8 @@ Result<Unit> WriteGenerated(Context& context, LoadedJobs& made, trace::JobGenera
     return PrintTrace(context, made, kTaskFormat);
   }
   trace::JobWriter writer(made.trace, OutputOf(context));
-  CARMA_TRY(writer.Begin());
   for (std::size_t i = 0; i < count; ++i) CARMA_TRY(writer.Add(generator.Next()));
-  return writer.End();
+  return writer.Flush();
 }
 
 }  // namespace
