@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <tuple>
 
 namespace carma::trace {
 namespace {
@@ -18,24 +19,21 @@ double Quantile(const std::vector<double>& sorted, double fraction) {
   return std::lerp(sorted[below], sorted[above], place - static_cast<double>(below));
 }
 
-struct MeanAndDeviation {
-  double mean = 0;
-  double deviation = 0;
-};
-MeanAndDeviation Moments(const std::vector<double>& numbers) {
+// A spread with only count, mean and deviation.
+Spread Moments(const std::vector<double>& numbers) {
   const auto count = static_cast<double>(numbers.size());
   const double mean = std::accumulate(numbers.begin(), numbers.end(), 0.0) / count;
   double squares = 0;
   for (const double number : numbers) squares += (number - mean) * (number - mean);
-  return {mean, std::sqrt(squares / count)};
+  return {.count = numbers.size(), .mean = mean, .deviation = std::sqrt(squares / count)};
 }
 
 // Correlation of each number with its successor.
 double Memory(const std::vector<double>& numbers) {
   if (numbers.size() < 3) return 0;
   const std::size_t pairs = numbers.size() - 1;
-  const MeanAndDeviation first = Moments({numbers.begin(), numbers.end() - 1});
-  const MeanAndDeviation second = Moments({numbers.begin() + 1, numbers.end()});
+  const Spread first = Moments({numbers.begin(), numbers.end() - 1});
+  const Spread second = Moments({numbers.begin() + 1, numbers.end()});
   if (first.deviation == 0 || second.deviation == 0) return 0;
   double products = 0;
   for (std::size_t i = 0; i < pairs; ++i)
@@ -48,17 +46,13 @@ std::optional<double> DispersionPerHour(const std::vector<Job>& jobs) {
   const Duration first = jobs.front().submit;
   const auto hours = static_cast<std::size_t>((jobs.back().submit - first) / std::chrono::hours(1));
   if (hours < 24) return std::nullopt;
-  double sum = 0;
-  double squares = 0;
-  for (std::size_t i = 0; i < jobs.size();) {
-    const auto hour = static_cast<std::size_t>((jobs[i].submit - first) / std::chrono::hours(1));
-    if (hour >= hours) break;
-    const Duration end = first + std::chrono::hours(hour + 1);
-    double count = 0;
-    for (; i < jobs.size() && jobs[i].submit < end; ++i) ++count;
-    sum += count;
-    squares += count * count;
+  std::vector<double> counts(hours);
+  for (const Job& job : jobs) {
+    const auto hour = static_cast<std::size_t>((job.submit - first) / std::chrono::hours(1));
+    if (hour < hours) ++counts[hour];
   }
+  const double sum = std::accumulate(counts.begin(), counts.end(), 0.0);
+  const double squares = std::inner_product(counts.begin(), counts.end(), counts.begin(), 0.0);
   const double mean = sum / static_cast<double>(hours);
   return mean > 0 ? (squares / static_cast<double>(hours) - mean * mean) / mean : 0;
 }
@@ -68,32 +62,38 @@ bool Runs(const Job& job) {
   return job.duration && *job.duration > Duration(0);
 }
 
-struct Stop {
+// The start or the end of a job.
+struct Change {
   Duration at{};
+  int jobs = 0;  // 1: start, -1: end
   std::int32_t gpu_milli = 0;
 };
 
 Concurrency DescribeConcurrency(const std::vector<Job>& jobs, std::size_t slices) {
-  std::vector<Stop> stops;
-  stops.reserve(jobs.size());
+  std::vector<Change> changes;
+  changes.reserve(2 * jobs.size());
   const Duration start = jobs.front().submit;
   Duration end = jobs.back().submit;
   for (const Job& job : jobs) {
     if (!Runs(job)) continue;
-    stops.push_back({job.submit + *job.duration, job.gpu_milli});
-    end = std::max(end, stops.back().at);
+    changes.push_back({job.submit, 1, job.gpu_milli});
+    changes.push_back({job.submit + *job.duration, -1, -job.gpu_milli});
+    end = std::max(end, changes.back().at);
   }
-  std::ranges::sort(stops, [](const Stop& a, const Stop& b) { return a.at < b.at; });
+  // A job that ends when another starts makes room for it.
+  std::ranges::sort(changes, [](const Change& a, const Change& b) {
+    return std::tie(a.at, a.jobs) < std::tie(b.at, b.jobs);
+  });
 
   Concurrency facts{.span_s = base::Seconds(end - start),
                     .mean_slices = std::vector<double>(slices)};
   const double slice_s = facts.span_s / static_cast<double>(slices);
   std::int64_t milli = 0;  // demand since `from`
-  std::size_t running = 0;
+  std::int64_t running = 0;
   double from = 0;
   double area = 0;
-  const auto advance = [&](Duration to) {
-    const double until = base::Seconds(to - start);
+  for (const Change& change : changes) {
+    const double until = base::Seconds(change.at - start);
     const double gpus = static_cast<double>(milli) / 1000;
     area += gpus * (until - from);
     while (from < until && slice_s > 0) {
@@ -105,27 +105,14 @@ Concurrency DescribeConcurrency(const std::vector<Job>& jobs, std::size_t slices
       from = slice_end;
     }
     from = until;
-  };
-  std::size_t stopped = 0;
-  for (const Job& job : jobs) {
-    for (; stopped < stops.size() && stops[stopped].at <= job.submit; ++stopped) {
-      advance(stops[stopped].at);
-      milli -= stops[stopped].gpu_milli;
-      --running;
+    milli += change.gpu_milli;
+    running += change.jobs;
+    facts.peak_jobs = std::max(facts.peak_jobs, static_cast<std::size_t>(running));
+    const double gpus_now = static_cast<double>(milli) / 1000;
+    if (gpus_now > facts.peak_gpus) {
+      facts.peak_gpus = gpus_now;
+      facts.peak_s = until;
     }
-    if (!Runs(job)) continue;
-    advance(job.submit);
-    milli += job.gpu_milli;
-    ++running;
-    facts.peak_jobs = std::max(facts.peak_jobs, running);
-    if (static_cast<double>(milli) / 1000 > facts.peak_gpus) {
-      facts.peak_gpus = static_cast<double>(milli) / 1000;
-      facts.peak_s = base::Seconds(job.submit - start);
-    }
-  }
-  for (; stopped < stops.size(); ++stopped) {
-    advance(stops[stopped].at);
-    milli -= stops[stopped].gpu_milli;
   }
   facts.mean_gpus = facts.span_s > 0 ? area / facts.span_s : 0;
   return facts;
@@ -151,11 +138,8 @@ std::vector<GroupFacts> Groups(const std::vector<Job>& jobs, const Names& names,
 }  // namespace
 
 Spread SpreadOf(std::vector<double>& numbers) {
-  Spread spread{.count = numbers.size()};
-  if (numbers.empty()) return spread;
-  const MeanAndDeviation moments = Moments(numbers);
-  spread.mean = moments.mean;
-  spread.deviation = moments.deviation;
+  if (numbers.empty()) return {};
+  Spread spread = Moments(numbers);
   std::ranges::sort(numbers);
   spread.min = numbers.front();
   spread.p05 = Quantile(numbers, 0.05);
