@@ -18,14 +18,22 @@ namespace {
 // Workloads with the same number of GPUs, by mix class.
 using Shelf = std::vector<std::vector<const Workload*>>;
 
-std::map<int, Shelf> Shelves(const Catalogue& catalogue, const std::vector<ClassShare>& mix) {
+// The shelves by number of GPUs. Returns kInvalid if a class has no workloads.
+Result<std::map<int, Shelf>> Shelves(const Catalogue& catalogue,
+                                     const std::vector<ClassShare>& mix) {
   std::map<int, Shelf> shelves;
-  for (const auto& [id, workload] : catalogue.workloads()) {
-    for (std::size_t i = 0; i < mix.size(); ++i) {
+  for (std::size_t i = 0; i < mix.size(); ++i) {
+    bool found = false;
+    for (const auto& [id, workload] : catalogue.workloads()) {
       if (workload.weight_class != mix[i].weight_class) continue;
       Shelf& shelf = shelves[workload.gpus];
       shelf.resize(mix.size());
       shelf[i].push_back(&workload);
+      found = true;
+    }
+    if (!found) {
+      return Invalid("the catalogue has no workload of class '{}'",
+                     base::Printable(mix[i].weight_class, 40));
     }
   }
   return shelves;
@@ -48,38 +56,25 @@ std::vector<std::size_t> Quotas(const std::vector<ClassShare>& mix, std::size_t 
   return quotas;
 }
 
-// Assigns classes to jobs. The jobs come in order of duration, shortest first.
-class Dealer {
- public:
-  Dealer(const std::vector<ClassShare>& mix, std::size_t tasks)
-      : left_(Quotas(mix, tasks)), dealt_(mix.size()) {}
-
-  // Returns the shelf's first class whose share is not used up, or the shelf's last class if all
-  // shares are used up.
-  std::size_t Deal(const Shelf& shelf) {
-    std::size_t chosen = shelf.size();
-    for (std::size_t i = 0; i < shelf.size(); ++i) {
-      if (shelf[i].empty()) continue;
-      chosen = i;
-      if (left_[i] > 0) break;
-    }
-    if (left_[chosen] > 0) --left_[chosen];
-    ++dealt_[chosen];
-    return chosen;
+// Chooses a class for the next job; the jobs come in order of duration, shortest first. Returns the
+// shelf's first class that has a task left in `left`, or the shelf's last class if none has.
+std::size_t TakeClass(const Shelf& shelf, std::vector<std::size_t>& left) {
+  std::size_t chosen = shelf.size();
+  for (std::size_t i = 0; i < shelf.size(); ++i) {
+    if (shelf[i].empty()) continue;
+    chosen = i;
+    if (left[i] > 0) break;
   }
-  const std::vector<std::size_t>& dealt() const { return dealt_; }
-
- private:
-  std::vector<std::size_t> left_;
-  std::vector<std::size_t> dealt_;
-};
+  if (left[chosen] > 0) --left[chosen];
+  return chosen;
+}
 
 bool HasOneClass(const Shelf& shelf) {
   return std::ranges::count_if(shelf, [](const auto& each) { return !each.empty(); }) == 1;
 }
 
-// The jobs' durations. Unknown durations are replaced by the median.
-std::vector<Duration> Durations(const std::vector<Job>& jobs, std::size_t& unknown) {
+// The jobs' indices in order of duration, shortest first. Unknown durations count as the median.
+std::vector<std::size_t> ByDuration(const std::vector<Job>& jobs, std::size_t& unknown) {
   std::vector<Duration> known;
   for (const Job& job : jobs) {
     if (job.duration) known.push_back(*job.duration);
@@ -91,34 +86,11 @@ std::vector<Duration> Durations(const std::vector<Job>& jobs, std::size_t& unkno
     std::nth_element(known.begin(), middle, known.end());
     median = *middle;
   }
-  std::vector<Duration> durations;
-  durations.reserve(jobs.size());
-  for (const Job& job : jobs) durations.push_back(job.duration.value_or(median));
-  return durations;
-}
-
-// The jobs' indices in order of duration, shortest first.
-std::vector<std::size_t> ByDuration(const std::vector<Job>& jobs, std::size_t& unknown) {
-  const std::vector<Duration> durations = Durations(jobs, unknown);
   std::vector<std::size_t> order(jobs.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  std::ranges::stable_sort(
-      order, [&](std::size_t a, std::size_t b) { return durations[a] < durations[b]; });
+  std::ranges::stable_sort(order, {},
+                           [&](std::size_t i) { return jobs[i].duration.value_or(median); });
   return order;
-}
-
-Result<Unit> CheckClasses(const std::map<int, Shelf>& shelves, const std::vector<ClassShare>& mix) {
-  for (std::size_t i = 0; i < mix.size(); ++i) {
-    const auto has = [&](const auto& shelf) { return !shelf.second[i].empty(); };
-    if (std::ranges::none_of(shelves, has))
-      return Invalid("the catalogue has no workload of class '{}'",
-                     base::Printable(mix[i].weight_class, 40));
-  }
-  return Unit{};
-}
-
-bool NeverRan(const Job& job) {
-  return job.status == JobStatus::kPending && !job.duration;
 }
 
 }  // namespace
@@ -148,24 +120,24 @@ Result<std::vector<ClassShare>> ParseMix(std::string_view text) {
 Result<MappedTasks> MapJobs(const JobTrace& trace, const Catalogue& catalogue,
                             const MapOptions& options) {
   if (trace.jobs.size() > kMaxTraceTasks) {
-    return Invalid(std::to_string(trace.jobs.size()) + " jobs, but a task trace can hold at most " +
-                   std::to_string(kMaxTraceTasks) + "; use carma trace window or sample");
+    return Invalid(
+        "{} jobs, but a task trace can hold at most {}; use carma trace window or sample",
+        trace.jobs.size(), kMaxTraceTasks);
   }
   MappedTasks mapped;
   std::vector<Job> jobs = trace.jobs;
-  mapped.never_ran = std::erase_if(jobs, NeverRan);
+  mapped.never_ran = std::erase_if(
+      jobs, [](const Job& job) { return job.status == JobStatus::kPending && !job.duration; });
   if (jobs.empty()) return Invalid("none of the trace's jobs ever ran");
   if (jobs.back().submit > kMaxSubmission)
     return Invalid("the submission times span more than a year; use carma trace window");
-  const auto named = [&](const Job& job) {
-    return catalogue.Find(trace.workloads.Text(job.workload)).value_or(nullptr);
-  };
   const std::size_t tasks = jobs.size();
-  const std::map<int, Shelf> shelves = Shelves(catalogue, options.mix);
-  CARMA_TRY(CheckClasses(shelves, options.mix));
+  const std::map<int, Shelf> shelves = CARMA_TRY(Shelves(catalogue, options.mix));
+  std::vector<const Workload*> workloads(tasks);
   std::vector<const Shelf*> shelf_of(tasks);  // null: the job names its workload
   for (std::size_t i = 0; i < tasks; ++i) {
-    if (named(jobs[i]) != nullptr) {
+    workloads[i] = catalogue.Find(trace.workloads.Text(jobs[i].workload)).value_or(nullptr);
+    if (workloads[i] != nullptr) {
       ++mapped.kept;
       continue;
     }
@@ -177,26 +149,25 @@ Result<MappedTasks> MapJobs(const JobTrace& trace, const Catalogue& catalogue,
   }
   const std::vector<std::size_t> by_duration = ByDuration(jobs, mapped.no_duration);
   // Jobs with only one possible class come first; the other jobs choose from what is left.
-  Dealer dealer(options.mix, tasks - mapped.kept);
+  std::vector<std::size_t> left = Quotas(options.mix, tasks - mapped.kept);
   std::vector<std::size_t> classes(tasks);
+  mapped.by_class.resize(options.mix.size());
   for (const bool without_choice : {true, false}) {
     for (const std::size_t i : by_duration) {
-      if (shelf_of[i] == nullptr) continue;
-      if (HasOneClass(*shelf_of[i]) == without_choice) classes[i] = dealer.Deal(*shelf_of[i]);
+      if (shelf_of[i] == nullptr || HasOneClass(*shelf_of[i]) != without_choice) continue;
+      classes[i] = TakeClass(*shelf_of[i], left);
+      ++mapped.by_class[classes[i]];
     }
   }
-  mapped.by_class = dealer.dealt();
   base::Rng rng(options.seed);
   mapped.trace.submissions.reserve(tasks);
   for (std::size_t i = 0; i < tasks; ++i) {
     const Job& job = jobs[i];
-    const auto draw = [&] {
+    if (shelf_of[i] != nullptr) {
       const std::vector<const Workload*>& choice = (*shelf_of[i])[classes[i]];
-      return choice[rng.Below(choice.size())];
-    };
-    Submission submission{.at = job.submit,
-                          .workload_id = (shelf_of[i] == nullptr ? named(job) : draw())->id,
-                          .line = job.line};
+      workloads[i] = choice[rng.Below(choice.size())];
+    }
+    Submission submission{.at = job.submit, .workload_id = workloads[i]->id, .line = job.line};
     if (options.keep_durations && job.duration)
       submission.solo_s = std::clamp(base::Seconds(*job.duration), kMinSoloS, kMaxSoloS);
     if (options.groups_as_users || trace.users.size() > 1)

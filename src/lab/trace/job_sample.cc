@@ -104,17 +104,15 @@ class Measure {
 
 // Candidates for the largest gap between jobs of one burst.
 std::vector<Duration> BurstGaps(const std::vector<Job>& jobs) {
-  std::vector<double> gaps;
+  std::vector<Duration> gaps;
   gaps.reserve(jobs.size());
-  for (std::size_t i = 1; i < jobs.size(); ++i)
-    gaps.push_back(static_cast<double>((jobs[i].submit - jobs[i - 1].submit).count()));
+  for (std::size_t i = 1; i < jobs.size(); ++i) gaps.push_back(jobs[i].submit - jobs[i - 1].submit);
   std::ranges::sort(gaps);
   std::vector<Duration> bursts{Duration(-1)};  // -1: every job is its own burst
   for (const double quantile : kBurstQuantiles) {
     if (gaps.empty()) break;
     const auto place = static_cast<std::size_t>(quantile * static_cast<double>(gaps.size() - 1));
-    const Duration gap(static_cast<std::int64_t>(gaps[place]));
-    if (gap > bursts.back()) bursts.push_back(gap);
+    if (gaps[place] > bursts.back()) bursts.push_back(gaps[place]);
   }
   return bursts;
 }

@@ -57,11 +57,6 @@ std::optional<double> DispersionPerHour(const std::vector<Job>& jobs) {
   return mean > 0 ? (squares / static_cast<double>(hours) - mean * mean) / mean : 0;
 }
 
-// Whether the job holds GPUs for a known time.
-bool Runs(const Job& job) {
-  return job.duration && *job.duration > Duration(0);
-}
-
 // The start or the end of a job.
 struct Change {
   Duration at{};
@@ -75,7 +70,7 @@ Concurrency DescribeConcurrency(const std::vector<Job>& jobs, std::size_t slices
   const Duration start = jobs.front().submit;
   Duration end = jobs.back().submit;
   for (const Job& job : jobs) {
-    if (!Runs(job)) continue;
+    if (!job.duration || *job.duration == Duration(0)) continue;
     changes.push_back({job.submit, 1, job.gpu_milli});
     changes.push_back({job.submit + *job.duration, -1, -job.gpu_milli});
     end = std::max(end, changes.back().at);
