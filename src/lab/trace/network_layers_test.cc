@@ -35,10 +35,8 @@ TEST(Catalogue, FillsInUnmeasuredValues) {
       "c.csv");
   ASSERT_TRUE(catalogue) << catalogue.error().message;
   const Workload known = **catalogue->Find("known");
-  EXPECT_FALSE(known.mps_guessed);
   EXPECT_DOUBLE_EQ(known.mps_pressure, 0.3);
   const Workload guessed = **catalogue->Find("guessed");
-  EXPECT_TRUE(guessed.mps_guessed);
   EXPECT_DOUBLE_EQ(guessed.mps_sensitivity,
                    core::GuessMps(0.5, {.batch_size = 64, .layers = 54}).sensitivity);
   const Workload half = **catalogue->Find("half");

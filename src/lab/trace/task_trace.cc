@@ -12,44 +12,34 @@
 
 namespace carma::trace {
 
-extern const std::string_view kDemo60Csv;  // data/traces/demo60.csv
-
-namespace {
-
-using base::CsvTable;
-
-std::string Place(std::string_view path, int line) {
-  return base::Printable(path, 200) + ":" + std::to_string(line) + ": ";
-}
-
-}  // namespace
-
 Result<TaskTrace> ParseTrace(std::string_view csv, std::string_view path) {
-  const Result<CsvTable> table =
-      CsvTable::Parse(csv, {"submit_s", "workload_id"}, kMaxTraceTasks, base::Printable(path, 200));
+  const std::string where = base::Printable(path);
+  const Result<base::CsvTable> table =
+      base::CsvTable::Parse(csv, {"submit_s", "workload_id"}, kMaxTraceTasks, where);
   if (!table) {
     const bool other = !csv.substr(0, csv.find('\n')).contains("workload_id");
     return Fail(table.error().code,
                 table.error().message +
                     (other ? " (for a cluster trace, run 'carma trace map' first)" : ""));
   }
-  if (table->size() == 0) return Invalid(base::Printable(path, 200) + ": no tasks");
+  if (table->size() == 0) return Invalid(where + ": no tasks");
   TaskTrace trace;
   trace.submissions.reserve(table->size());
   for (std::size_t i = 0; i < table->size(); ++i) {
     const base::CsvRow row = table->Row(i);
+    const auto text = [&](const char* column) { return std::string(base::Trim(row.Text(column))); };
     const double submit_s = CARMA_TRY(row.Required("submit_s", 0, base::Seconds(kMaxSubmission)));
     const std::optional<double> solo_s = CARMA_TRY(row.Number("solo_s", kMinSoloS, kMaxSoloS));
     const std::optional<double> cpus = CARMA_TRY(row.Number("cpus", 0, kMaxWorkloadCpus));
     Submission submission{.at = base::Duration(std::llround(submit_s * 1000)),
-                          .workload_id = std::string(base::Trim(row.Text("workload_id"))),
+                          .workload_id = text("workload_id"),
                           .line = row.line(),
                           .solo_s = solo_s,
-                          .user = std::string(base::Trim(row.Text("user"))),
+                          .user = text("user"),
                           .cpus = cpus,
-                          .gpu_type = std::string(base::Trim(row.Text("gpu_type"))),
-                          .qos = std::string(base::Trim(row.Text("qos"))),
-                          .account = std::string(base::Trim(row.Text("account")))};
+                          .gpu_type = text("gpu_type"),
+                          .qos = text("qos"),
+                          .account = text("account")};
     for (const auto& [column, name] :
          {std::pair("qos", &submission.qos), std::pair("account", &submission.account)}) {
       if (!name->empty() && !core::IsShareName(*name))
@@ -87,10 +77,6 @@ Result<TaskTrace> BuiltInDemo60() {
   return ParseTrace(kDemo60Csv, "demo60");
 }
 
-std::string_view Demo60Csv() {
-  return kDemo60Csv;
-}
-
 Result<std::vector<const Workload*>> MatchWorkloads(const TaskTrace& trace,
                                                     const Catalogue& catalogue,
                                                     std::string_view path) {
@@ -98,7 +84,9 @@ Result<std::vector<const Workload*>> MatchWorkloads(const TaskTrace& trace,
   workloads.reserve(trace.submissions.size());
   for (const Submission& submission : trace.submissions) {
     const Result<const Workload*> workload = catalogue.Find(submission.workload_id);
-    if (!workload) return Invalid(Place(path, submission.line) + workload.error().message);
+    if (!workload) {
+      return Invalid("{}:{}: {}", base::Printable(path), submission.line, workload.error().message);
+    }
     workloads.push_back(*workload);
   }
   return workloads;

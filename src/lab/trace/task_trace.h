@@ -44,10 +44,9 @@ void SetWishes(Submission& task, std::string_view text);
 // it may use). Returns kInvalid "path:7: …" if there are no tasks, if a submission is before time
 // 0, before the previous one or after a year, or if a solo_s is zero or longer than ten years.
 Result<TaskTrace> ParseTrace(std::string_view csv, std::string_view path);
-// The project's own trace of 60 tasks (data/traces/demo60.csv) for the built-in catalogue, as a
-// parsed trace and as text.
+// The project's own trace of 60 tasks for the built-in catalogue, as text and as a parsed trace.
+extern const std::string_view kDemo60Csv;  // data/traces/demo60.csv
 Result<TaskTrace> BuiltInDemo60();
-std::string_view Demo60Csv();
 
 // The workload of every submission, in order, as pointers into the catalogue. Returns kInvalid
 // "path:7: …" for the first workload that is unknown or not usable.

@@ -58,7 +58,7 @@ TEST(Catalogue, UsesTheBestKnownMemory) {
 TEST(Catalogue, DistinguishesUnknownFromUnusable) {
   const auto catalogue = Rows("half,1,,0.5,1,0.1,100,,,,,,,\nbare,1,10,0.5,1,0.1,,,,,,,,\n");
   ASSERT_TRUE(catalogue) << catalogue.error().message;
-  EXPECT_EQ(catalogue->size(), 0u);
+  EXPECT_EQ(catalogue->workloads().size(), 0u);
   EXPECT_EQ(catalogue->Find("none").error().code, ErrorCode::kNotFound);
   EXPECT_EQ(catalogue->Find("half").error().message,
             "workload 'half' cannot be replayed: the catalogue does not contain its solo_seconds");
@@ -187,7 +187,7 @@ TEST(MatchWorkloads, NamesTheLineOfAnUnknownWorkload) {
 TEST(BuiltIn, DemoTraceHasTheDocumentedMix) {
   const auto catalogue = Catalogue::BuiltIn();
   ASSERT_TRUE(catalogue) << catalogue.error().message;
-  EXPECT_EQ(catalogue->size(), 28u);
+  EXPECT_EQ(catalogue->workloads().size(), 28u);
   const auto trace = BuiltInDemo60();
   ASSERT_TRUE(trace) << trace.error().message;
   ASSERT_EQ(trace->submissions.size(), 60u);

@@ -14,6 +14,9 @@
 #include "base/try.h"
 
 namespace carma::trace {
+
+extern const std::string_view kCatalogueCsv;  // data/workloads/catalogue.csv
+
 namespace {
 
 struct Network {
@@ -28,12 +31,6 @@ constexpr Network kNetworks[] = {
     {"xception", 75},     {"efficientnetb0", 82}, {"mobilenetv2", 53}, {"mobilenetv3large", 64},
     {"densenet121", 121},
 };
-
-}  // namespace
-
-extern const std::string_view kCatalogueCsv;  // data/workloads/catalogue.csv
-
-namespace {
 
 using base::CsvRow;
 using base::CsvTable;
@@ -79,13 +76,11 @@ Result<Unit> ReadInterference(const CsvRow& row, double sm_active, Workload& wor
   if (!traits.layers) traits.layers = LayersOf(base::Trim(row.Text("model")));
   const std::optional<double> sensitivity = CARMA_TRY(row.Number("mps_sensitivity", 0, 1000));
   const std::optional<double> pressure = CARMA_TRY(row.Number("mps_pressure", 0, 1000));
-  const bool measured = sensitivity && pressure;
-  if (!measured && domain.empty() && !traits.batch_size && !traits.layers) {
+  if (!(sensitivity && pressure) && domain.empty() && !traits.batch_size && !traits.layers) {
     missing = sensitivity ? "mps_pressure" : "mps_sensitivity";
     return Unit{};
   }
   const core::MpsParameters guess = core::GuessMps(sm_active, traits);
-  workload.mps_guessed = !measured;
   workload.mps_sensitivity = sensitivity.value_or(guess.sensitivity);
   workload.mps_pressure = pressure.value_or(guess.pressure);
   return Unit{};

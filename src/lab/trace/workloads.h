@@ -37,7 +37,6 @@ struct Workload {
   std::vector<double> sm_active;  // when running alone, per GPU, 0..1
   double mps_sensitivity = 0;     // s in slowdown_i = 1 + s_i * sum p_j
   double mps_pressure = 0;        // p in the same formula
-  bool mps_guessed = false;       // not measured but guessed by core::GuessMps
   core::TaskTraits traits;
   std::vector<std::int64_t> memory_mib;  // peak, per GPU
   std::array<std::optional<std::int64_t>, kEstimateColumns.size()> estimates_mib;
@@ -76,10 +75,8 @@ class Catalogue {
 
   // Returns kNotFound if no workload has this id, or kInvalid if its row lacks values for a replay.
   Result<const Workload*> Find(const std::string& id) const;
-  std::size_t size() const { return workloads_.size(); }
-  const std::map<std::string, Workload>& workloads() const {
-    return workloads_;
-  }  // only usable workloads
+  // Only the usable workloads.
+  const std::map<std::string, Workload>& workloads() const { return workloads_; }
 
  private:
   std::map<std::string, Workload> workloads_;

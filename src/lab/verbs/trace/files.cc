@@ -28,7 +28,7 @@ bool IsBuiltIn(const std::string& path) {
 
 Result<trace::JobTrace> ReadFrom(const JobSource& source, const trace::ReadOptions& options) {
   if (IsBuiltIn(source.path)) {
-    trace::TextSource text(trace::Demo60Csv());
+    trace::TextSource text(trace::kDemo60Csv);
     return trace::ReadJobs(text, source.path, options);
   }
   Result<trace::FileSource> file = trace::FileSource::Open(source.path);

@@ -40,14 +40,6 @@ WorkloadFacts FactsOf(const LoadedJobs& loaded) {
   return facts;
 }
 
-// Job counts by GPU count; a share of one GPU counts as 0.
-std::map<int, std::size_t> ByGpus(const JobStatistics& facts) {
-  std::map<int, std::size_t> jobs;
-  for (const auto& [milli, count] : facts.gpu_milli)
-    jobs[milli < 1000 ? 0 : (milli + 999) / 1000] += count;
-  return jobs;
-}
-
 // ---- JSON ----
 
 Json ToJson(const trace::Spread& spread) {
@@ -137,8 +129,11 @@ std::string CountsText(const std::map<std::string, std::size_t>& counts) {
 }
 
 std::string GpusText(const JobStatistics& facts) {
+  std::map<int, std::size_t> jobs;  // by number of GPUs; 0: a share of one
+  for (const auto& [milli, count] : facts.gpu_milli)
+    jobs[milli < 1000 ? 0 : (milli + 999) / 1000] += count;
   std::string text;
-  for (const auto& [gpus, count] : ByGpus(facts)) {
+  for (const auto& [gpus, count] : jobs) {
     text += fmt::format("{}{} on {}", text.empty() ? "" : ", ", count,
                         gpus == 0 ? "a share of one" : std::to_string(gpus));
   }
