@@ -19,25 +19,19 @@ namespace {
 constexpr std::int64_t kPaiClockMs = std::int64_t{8} * 3'600'000;
 
 // One row of a table. Columns are numbered as in the format's own list.
-class Row {
- public:
-  Row(const CsvCells& cells, const std::vector<int>& places, std::int64_t line)
-      : cells_(cells), places_(places), line_(line) {}
+struct Row {
   // Empty if the table has no such column.
   std::string_view Text(int column) const {
-    const int place = places_[static_cast<std::size_t>(column)];
-    if (place < 0) return {};
-    const std::string_view text = base::Trim(cells_[static_cast<std::size_t>(place)]);
+    if (!Has(column)) return {};
+    const int place = places[static_cast<std::size_t>(column)];
+    const std::string_view text = base::Trim(cells[static_cast<std::size_t>(place)]);
     return text == "None" || text == "nan" || text == "NaN" ? std::string_view() : text;
   }
   std::optional<double> Number(int column) const { return base::ParseDouble(Text(column)); }
-  bool Has(int column) const { return places_[static_cast<std::size_t>(column)] >= 0; }
-  Job NewJob() const { return {.line = static_cast<std::int32_t>(line_)}; }
+  bool Has(int column) const { return places[static_cast<std::size_t>(column)] >= 0; }
 
- private:
-  const CsvCells& cells_;
-  const std::vector<int>& places_;
-  std::int64_t line_;
+  const CsvCells& cells;
+  const std::vector<int>& places;  // of the columns in the table; -1: not in the table
 };
 
 // Sets the submission time from a column in seconds.
@@ -59,10 +53,9 @@ void SetSpan(Job& job, const Row& row, int start, int end, JobCollector& out) {
 constexpr std::array kJobsColumns{"submit_s", "gpus",   "duration_s", "gpu_milli",   "vc",
                                   "user",     "status", "phase",      "workload_id", "account",
                                   "qos",      "cpus",   "gpu_type"};
-void TakeJobsRow(const Row& row, JobCollector& out) {
+void TakeJobsRow(Job job, const Row& row, JobCollector& out) {
   enum Column { kSubmit, kGpus, kDuration, kGpuMilli, kVc, kUser, kStatus, kPhase, kWorkload };
   enum Wish { kAccount = kWorkload + 1, kQos, kCpus, kGpuType };
-  Job job = row.NewJob();
   if (!SetSubmit(job, row, kSubmit, out)) return;
   std::optional<double> gpus = row.Number(kGpus);
   // A pod has a share of one GPU, or several whole GPUs.
@@ -85,9 +78,8 @@ void TakeJobsRow(const Row& row, JobCollector& out) {
 
 constexpr std::array kTasksColumns{"submit_s", "workload_id", "solo_s", "user",
                                    "account",  "qos",         "cpus",   "gpu_type"};
-void TakeTasksRow(const Row& row, JobCollector& out) {
+void TakeTasksRow(Job job, const Row& row, JobCollector& out) {
   enum Column { kSubmit, kWorkload, kSolo, kUser, kAccount, kQos, kCpus, kGpuType };
-  Job job = row.NewJob();
   if (!SetSubmit(job, row, kSubmit, out)) return;
   const std::string id(row.Text(kWorkload));
   const Result<const Workload*> workload = out.options().catalogue->Find(id);
@@ -106,9 +98,8 @@ void TakeTasksRow(const Row& row, JobCollector& out) {
 
 constexpr std::array kHeliosColumns{"job_id", "gpu_num", "submit_time", "duration", "state",
                                     "user",   "vc",      "start_time",  "end_time"};
-void TakeHeliosRow(const Row& row, JobCollector& out) {
+void TakeHeliosRow(Job job, const Row& row, JobCollector& out) {
   enum Column { kId, kGpus, kSubmit, kDuration, kState, kUser, kVc, kStart, kEnd };
-  Job job = row.NewJob();
   if (!out.SetSubmit(job, ParseLocalTime(row.Text(kSubmit)), row.Text(kSubmit))) return;
   if (!out.SetGpus(job, row.Number(kGpus), row.Text(kGpus))) return;
   // Job numbers, and therefore lines, are in chronological order.
@@ -132,9 +123,8 @@ void TakeHeliosRow(const Row& row, JobCollector& out) {
 
 constexpr std::array kOpenbColumns{
     "num_gpu", "gpu_milli", "creation_time", "deletion_time", "scheduled_time", "pod_phase", "qos"};
-void TakeOpenbRow(const Row& row, JobCollector& out) {
+void TakeOpenbRow(Job job, const Row& row, JobCollector& out) {
   enum Column { kGpus, kGpuMilli, kCreated, kDeleted, kScheduled, kPhase, kQos };
-  Job job = row.NewJob();
   if (!SetSubmit(job, row, kCreated, out)) return;
   std::optional<double> gpus = row.Number(kGpus);
   std::string_view text = row.Text(kGpus);
@@ -178,9 +168,8 @@ void Merge(Job& job, const Job& other, JobCollector& out) {
 
 constexpr std::array kPaiColumns{"job_name", "task_name", "inst_num", "status",   "start_time",
                                  "end_time", "plan_cpu",  "plan_mem", "plan_gpu", "gpu_type"};
-void TakePaiRow(const Row& row, JobCollector& out) {
+void TakePaiRow(Job job, const Row& row, JobCollector& out) {
   enum Column { kJob, kTask, kInstances, kStatus, kStart, kEnd, kCpu, kMemory, kGpu, kGpuType };
-  Job job = row.NewJob();
   if (!SetSubmit(job, row, kStart, out)) return;
   const std::optional<double> percent = row.Text(kGpu).empty() ? 0 : row.Number(kGpu);
   const std::optional<double> instances = row.Text(kInstances).empty() ? 1 : row.Number(kInstances);
@@ -197,9 +186,8 @@ void TakePaiRow(const Row& row, JobCollector& out) {
 
 constexpr std::array kPaiJobsColumns{"job_name", "inst_id",    "user",
                                      "status",   "start_time", "end_time"};
-void TakePaiJobsRow(const Row& row, JobCollector& out) {
+void TakePaiJobsRow(Job job, const Row& row, JobCollector& out) {
   enum Column { kJob, kInstance, kUser, kStatus, kStart, kEnd };
-  Job job = row.NewJob();
   if (!SetSubmit(job, row, kStart, out)) return;
   job.gpu_milli = 1000;
   out.SetUser(job, row.Text(kUser));
@@ -220,7 +208,7 @@ struct Layout {
   std::string_view name;
   std::span<const char* const> columns;  // required columns come first
   std::size_t required = 0;
-  void (*take)(const Row& row, JobCollector& out) = nullptr;
+  void (*take)(Job job, const Row& row, JobCollector& out) = nullptr;
   Traits traits = {};
 };
 
@@ -283,7 +271,7 @@ Result<const Layout*> ReadTable(LineReader& lines, JobCollector& out) {
   CsvCells cells;
   std::size_t columns = 0;
   std::optional<Recognised> table;
-  for (;;) {
+  while (!out.error()) {
     const std::optional<Line> line = CARMA_TRY(lines.Next());
     if (!line) break;
     const Line& at = *line;
@@ -297,9 +285,11 @@ Result<const Layout*> ReadTable(LineReader& lines, JobCollector& out) {
     }
     if (at.too_long) {
       out.Complain(Complaint::kTooLong, at.number, text.substr(0, 40));
-    } else if (base::Trim(text).empty()) {
       continue;
-    } else if (const bool whole = cells.Split(text); !table) {
+    }
+    if (base::Trim(text).empty()) continue;
+    const bool whole = cells.Split(text);
+    if (!table) {
       if (whole) table = Recognise(cells, format);
       if (!table) {
         return Invalid("{}:{}: expected {}, not '{}'", out.where(), at.number,
@@ -309,14 +299,16 @@ Result<const Layout*> ReadTable(LineReader& lines, JobCollector& out) {
                        base::Printable(text, 80));
       }
       columns = cells.size();
-      if (!table->header) table->layout->take(Row(cells, table->places, at.number), out);
-    } else if (!whole || cells.size() != columns) {
-      out.Complain(Complaint::kTorn, at.number, text);
-    } else {
-      table->layout->take(Row(cells, table->places, at.number), out);
+      if (table->header) continue;
     }
-    if (out.error()) return std::unexpected(*out.error());
+    if (whole && cells.size() == columns) {
+      table->layout->take({.line = static_cast<std::int32_t>(at.number)}, {cells, table->places},
+                          out);
+    } else {
+      out.Complain(Complaint::kTorn, at.number, text);
+    }
   }
+  if (out.error()) return std::unexpected(*out.error());
   if (!table) return Invalid(out.where() + ": empty");
   return table->layout;
 }

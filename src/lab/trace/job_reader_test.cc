@@ -177,7 +177,7 @@ TEST(ReadJobs, CountsAllComplaintsAndShowsTheFirst) {
   for (int i = 0; i < 1000; ++i) text += "1,1,-1\n";
   const auto trace = Read(text);
   ASSERT_TRUE(trace);
-  EXPECT_EQ(trace->complaints.count(Complaint::kDuration), 1000u);
+  EXPECT_EQ(trace->complaints.counts().at(Complaint::kDuration), 1000u);
   EXPECT_EQ(trace->complaints.told().size(), Complaints::kToldOfEach);
 }
 

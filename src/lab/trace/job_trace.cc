@@ -10,7 +10,7 @@
 namespace carma::trace {
 namespace {
 
-constexpr std::array<ComplaintText, kComplaintKinds> kComplaintTexts{{
+constexpr ComplaintText kComplaintTexts[] = {
     {"torn", "truncated line", "skipped"},
     {"too_long", "line longer than 64 KiB", "skipped"},
     {"submit", "no usable submission time", "skipped"},
@@ -22,7 +22,7 @@ constexpr std::array<ComplaintText, kComplaintKinds> kComplaintTexts{{
     {"status", "unknown status", "job kept without a status"},
     {"workload", "unknown or unusable workload", "skipped"},
     {"wishes", "invalid account, qos, cpus or gpu_type", "task kept without these values"},
-}};
+};
 
 // The first word of a status is CARMA's own.
 constexpr std::pair<JobStatus, std::string_view> kStatusWords[] = {
@@ -80,7 +80,7 @@ const ComplaintText& Describe(Complaint complaint) {
 void Complaints::Add(Complaint complaint, std::string_view where, std::int64_t line,
                      std::string_view value) {
   ++total_;
-  if (++counts_[static_cast<std::size_t>(complaint)] > kToldOfEach) return;
+  if (++counts_[complaint] > kToldOfEach) return;
   const ComplaintText& text = Describe(complaint);
   told_.push_back(fmt::format("{}:{}: {}{}; {}", where, line, text.what,
                               value.empty() ? "" : ": '" + base::Printable(value, 60) + "'",

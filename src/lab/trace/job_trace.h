@@ -2,9 +2,9 @@
 // duration. The jobs' programs are unknown. job_mapping.h turns these traces into task traces.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -84,7 +84,6 @@ enum class Complaint {
   kWorkload,
   kWishes
 };
-inline constexpr std::size_t kComplaintKinds = 11;
 // A key for JSON ("torn"), the problem ("truncated line"), and the remedy ("skipped").
 struct ComplaintText {
   std::string_view key;
@@ -102,13 +101,13 @@ class Complaints {
   // where: the path, for messages; value: the invalid text.
   void Add(Complaint complaint, std::string_view where, std::int64_t line, std::string_view value);
   std::size_t total() const { return total_; }
-  std::size_t count(Complaint complaint) const { return counts_[static_cast<int>(complaint)]; }
+  const std::map<Complaint, std::size_t>& counts() const { return counts_; }
   // Messages in order of appearance: "philly.csv:17: invalid duration: '-3'; job kept without a
   // duration".
   const std::vector<std::string>& told() const { return told_; }
 
  private:
-  std::array<std::size_t, kComplaintKinds> counts_{};
+  std::map<Complaint, std::size_t> counts_;
   std::size_t total_ = 0;
   std::vector<std::string> told_;
 };

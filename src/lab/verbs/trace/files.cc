@@ -40,12 +40,10 @@ void WarnOf(Context& context, const trace::Complaints& complaints, const std::st
   for (const std::string& told : complaints.told()) Warn(context, told);
   if (complaints.total() == complaints.told().size()) return;
   std::string counts;
-  for (std::size_t i = 0; i < trace::kComplaintKinds; ++i) {
-    const auto kind = static_cast<trace::Complaint>(i);
-    if (complaints.count(kind) == 0) continue;
+  for (const auto& [kind, count] : complaints.counts()) {
     const trace::ComplaintText& text = trace::Describe(kind);
     counts += fmt::format("{}{} ({}; {})", counts.empty() ? "" : ", ", text.what,
-                          base::Counted(complaints.count(kind), "time"), text.remedy);
+                          base::Counted(count, "time"), text.remedy);
   }
   Warn(context, fmt::format("{}: {} problems: {}", path, complaints.total(), counts));
 }

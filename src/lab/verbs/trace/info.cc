@@ -59,11 +59,8 @@ Json ToJson(const std::vector<trace::GroupFacts>& groups) {
 Json ToJson(const JobSource& source, const LoadedJobs& loaded, const JobStatistics& facts) {
   const trace::JobTrace& trace = loaded.trace;
   Json complaints = Json::object();
-  for (std::size_t i = 0; i < trace::kComplaintKinds; ++i) {
-    const auto kind = static_cast<trace::Complaint>(i);
-    if (trace.complaints.count(kind) == 0) continue;
-    complaints[std::string(trace::Describe(kind).key)] = trace.complaints.count(kind);
-  }
+  for (const auto& [kind, count] : trace.complaints.counts())
+    complaints[std::string(trace::Describe(kind).key)] = count;
   Json gpus = Json::object();
   for (const auto& [milli, count] : facts.gpu_milli) gpus[fmt::format("{}", milli / 1e3)] = count;
   Json json{{"trace", source.path},
