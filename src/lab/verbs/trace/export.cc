@@ -21,23 +21,12 @@ using base::Duration;
 // ---- the daemon's history ----
 
 trace::JobStatus StatusOf(const api::TaskView& task) {
-  switch (core::ParseTaskState(task.state).value_or(core::TaskState::kQueued)) {
-    case core::TaskState::kSucceeded:
-      return trace::JobStatus::kPassed;
-    case core::TaskState::kCancelled:
-    case core::TaskState::kTimedOut:
-      return trace::JobStatus::kKilled;
-    case core::TaskState::kLaunching:
-    case core::TaskState::kRunning:
-    case core::TaskState::kStopping:
-      return trace::JobStatus::kRunning;
-    case core::TaskState::kSubmitted:
-    case core::TaskState::kEstimating:
-    case core::TaskState::kQueued:
-      return trace::JobStatus::kPending;
-    default:
-      return trace::JobStatus::kFailed;
-  }
+  const auto state = core::ParseTaskState(task.state).value_or(core::TaskState::kQueued);
+  if (state == core::TaskState::kSucceeded) return trace::JobStatus::kPassed;
+  if (state == core::TaskState::kCancelled || state == core::TaskState::kTimedOut)
+    return trace::JobStatus::kKilled;
+  if (core::HoldsGpus(state)) return trace::JobStatus::kRunning;
+  return core::IsFinal(state) ? trace::JobStatus::kFailed : trace::JobStatus::kPending;
 }
 
 // Local wall-clock time as milliseconds since 1970 without a time zone.
@@ -48,10 +37,8 @@ std::int64_t LocalMs(std::int64_t utc_ms) {
 Result<LoadedJobs> LoadHistory(Context& context, const ExportFlags& flags) {
   LoadedJobs history;
   history.catalogue = CARMA_TRY(LoadCatalogue(flags.source.workloads));
-  const TaskPage page = CARMA_TRY(ListTasks(context.client(), {.states = "all",
-                                                               .user = flags.user,
-                                                               .limit = trace::kMaxTraceTasks,
-                                                               .newest_first = false}));
+  const TaskPage page = CARMA_TRY(ListTasks(
+      context.client(), {.states = "all", .user = flags.user, .limit = trace::kMaxTraceTasks}));
   if (page.tasks.empty())
     return NotFound(flags.user.empty() ? "the daemon has no tasks"
                                        : "no tasks of user " + flags.user);

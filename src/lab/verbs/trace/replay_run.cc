@@ -45,14 +45,13 @@ Result<ReplayOptions> PrepareReplay(const ReplayFlags& flags) {
   if (!estimate) return Invalid("--estimate: " + estimate.error().message);
   options.estimate = *estimate;
   options.said_mib = CARMA_TRY(ReadSaid(flags.memory));
-  const std::string simtask = CARMA_TRY(AbsolutePath(
+  options.simtask = CARMA_TRY(AbsolutePath(
       flags.simtask.empty() ? base::ExecutableDir() + "/carma-simtask" : flags.simtask));
-  if (::access(simtask.c_str(), X_OK) != 0) return FailErrno(errno, simtask + " (see --simtask)");
-  options.simtask = simtask;
-  const std::string output =
+  if (::access(options.simtask.c_str(), X_OK) != 0)
+    return FailErrno(errno, options.simtask + " (see --simtask)");
+  options.output_dir =
       CARMA_TRY(AbsolutePath(flags.output_dir.empty() ? "carma-replay" : flags.output_dir));
-  CARMA_TRY(base::MakeDirs(output));
-  options.output_dir = output;
+  CARMA_TRY(base::MakeDirs(options.output_dir));
   for (const char* name : {"PATH", "HOME"}) {
     if (const std::string value = base::GetEnv(name); !value.empty())
       options.environment[name] = value;
