@@ -70,14 +70,6 @@ Result<LoadedJobs> LoadHistory(Context& context, const ExportFlags& flags) {
   return history;
 }
 
-// A task that shared its GPUs took longer than it would alone, so a replay must use its workload's
-// duration.
-void ForgetSharedDurations(trace::JobTrace& trace) {
-  for (trace::Job& job : trace.jobs) {
-    if (job.workload != 0) job.duration.reset();
-  }
-}
-
 // ---- a script ----
 
 void Replace(std::string& text, std::string_view what, const std::string& with) {
@@ -87,70 +79,54 @@ void Replace(std::string& text, std::string_view what, const std::string& with) 
   }
 }
 
-// Writes a `carma submit` line for each task, with `sleep` lines in between.
-class Script {
- public:
-  Script(const LoadedJobs& loaded, std::string_view estimate, std::string command)
-      : loaded_(loaded), estimate_(estimate), command_(std::move(command)) {}
-
-  std::string Lines(const trace::Job& job) {
-    std::string text;
-    if (job.submit > last_) text += "sleep " + trace::SecondsText(job.submit - last_) + "\n";
-    last_ = job.submit;
-    ++number_;
-    const std::string& id = loaded_.trace.workloads.Text(job.workload);
-    const auto found = loaded_.catalogue.Find(id);
-    const trace::Workload* workload = found ? *found : nullptr;
-    const std::string name =
-        workload != nullptr ? base::Printable(id, 200) : fmt::format("job-{}", number_);
-    text += fmt::format("carma submit --job-name {} --gpus {}", ShellQuote(name),
-                        trace::WholeGpus(job));
-    trace::Submission task;
-    trace::SetWishes(task, loaded_.trace.wishes.Text(job.wishes));
-    for (const auto& [option, value] :
-         {std::pair("account", &task.account), std::pair("qos", &task.qos),
-          std::pair("gpu-type", &task.gpu_type)}) {
-      if (!value->empty()) text += fmt::format(" --{} {}", option, ShellQuote(*value));
-    }
-    // Whole cores, rounded up as in the simulation; 0 for a task that requests none.
-    if (task.cpus && *task.cpus > 0) text += fmt::format(" --cpus {:.0f}", std::ceil(*task.cpus));
-    if (workload != nullptr) {
-      const trace::MemoryEstimate estimate = trace::Estimate(*workload, estimate_);
-      if (estimate.mib) text += fmt::format(" --memory {}", *estimate.mib);
-      if (estimate.whole_gpu) text += " --exclusive";
-    }
-    return text + " -- " + CommandOf(job, workload, name) + "\n";
-  }
-
- private:
-  std::string CommandOf(const trace::Job& job, const trace::Workload* workload,
-                        const std::string& name) const {
-    const std::string duration = trace::SecondsText(job.duration.value_or(Duration(0)));
-    if (!command_.empty()) {
-      std::string command = command_;
-      // Names are replaced last, so placeholders inside names are not replaced.
-      Replace(command, "{n}", std::to_string(number_));
-      Replace(command, "{gpus}", std::to_string(trace::WholeGpus(job)));
-      Replace(command, "{duration_s}", duration);
-      Replace(command, "{workload}", ShellQuote(name));
-      return command;
-    }
-    if (workload == nullptr) return "sleep " + duration;
-    trace::Workload played = *workload;
-    if (job.duration) played.solo_s = base::Seconds(*job.duration);
-    std::string command = "carma-simtask";
-    for (const std::string& word : trace::SimTaskArguments(played))
-      command += " " + ShellQuote(word);
+// The command that a script submits for a job. pattern: from --command; may be empty.
+std::string CommandOf(const trace::Job& job, const trace::Workload* workload,
+                      const std::string& name, std::size_t number, const std::string& pattern) {
+  const std::string duration = trace::SecondsText(job.duration.value_or(Duration(0)));
+  if (!pattern.empty()) {
+    std::string command = pattern;
+    // Names are replaced last, so placeholders inside names are not replaced.
+    Replace(command, "{n}", std::to_string(number));
+    Replace(command, "{gpus}", std::to_string(trace::WholeGpus(job)));
+    Replace(command, "{duration_s}", duration);
+    Replace(command, "{workload}", ShellQuote(name));
     return command;
   }
+  if (workload == nullptr) return "sleep " + duration;
+  trace::Workload played = *workload;
+  if (job.duration) played.solo_s = base::Seconds(*job.duration);
+  std::string command = "carma-simtask";
+  for (const std::string& word : trace::SimTaskArguments(played)) command += " " + ShellQuote(word);
+  return command;
+}
 
-  const LoadedJobs& loaded_;
-  std::string_view estimate_;
-  std::string command_;
-  Duration last_{};
-  std::size_t number_ = 0;
-};
+// number: of the job, from 1.
+std::string SubmitLine(const LoadedJobs& loaded, const trace::Job& job, std::size_t number,
+                       std::string_view estimate_source, const std::string& pattern) {
+  const std::string& id = loaded.trace.workloads.Text(job.workload);
+  const trace::Workload* workload = loaded.catalogue.Find(id).value_or(nullptr);
+  const std::string name =
+      workload != nullptr ? base::Printable(id, 200) : fmt::format("job-{}", number);
+  std::string text =
+      fmt::format("carma submit --job-name {} --gpus {}", ShellQuote(name), trace::WholeGpus(job));
+  trace::Submission task;
+  trace::SetWishes(task, loaded.trace.wishes.Text(job.wishes));
+  for (const auto& [option, value] :
+       {std::pair("account", &task.account), std::pair("qos", &task.qos),
+        std::pair("gpu-type", &task.gpu_type)}) {
+    if (!value->empty()) text += fmt::format(" --{} {}", option, ShellQuote(*value));
+  }
+  // Whole cores, rounded up as in the simulation; 0 for a task that requests none.
+  if (task.cpus && *task.cpus > 0) text += fmt::format(" --cpus {:.0f}", std::ceil(*task.cpus));
+  if (workload != nullptr) {
+    const trace::MemoryEstimate estimate = trace::Estimate(*workload, estimate_source);
+    if (estimate.mib) text += fmt::format(" --memory {}", *estimate.mib);
+    if (estimate.whole_gpu) text += " --exclusive";
+  }
+  return text + " -- " + CommandOf(job, workload, name, number, pattern) + "\n";
+}
 
+// Writes a `carma submit` line for each task, with `sleep` lines in between.
 Result<Unit> WriteScript(Context& context, const LoadedJobs& loaded, const ExportFlags& flags) {
   const Result<std::string_view> estimate = trace::ParseEstimateSource(flags.estimate);
   if (!estimate) return Invalid("--estimate: " + estimate.error().message);
@@ -158,15 +134,15 @@ Result<Unit> WriteScript(Context& context, const LoadedJobs& loaded, const Expor
   const trace::Sink out = OutputOf(context);
   CARMA_TRY(
       out("#!/bin/sh\n" + trace::ProvenanceText(loaded.trace.provenance, loaded.trace.start_ms)));
-  Script script(loaded, *estimate, flags.command);
-  for (const trace::Job& job : loaded.trace.jobs) CARMA_TRY(out(script.Lines(job)));
+  Duration last{};
+  std::size_t number = 0;
+  for (const trace::Job& job : loaded.trace.jobs) {
+    std::string text;
+    if (job.submit > last) text = "sleep " + trace::SecondsText(job.submit - last) + "\n";
+    last = job.submit;
+    CARMA_TRY(out(text + SubmitLine(loaded, job, ++number, *estimate, flags.command)));
+  }
   return Unit{};
-}
-
-Result<Unit> Write(Context& context, const LoadedJobs& loaded, const ExportFlags& flags) {
-  if (flags.as == "script") return WriteScript(context, loaded, flags);
-  if (flags.as == "jobs" || flags.as == kTaskFormat) return PrintTrace(context, loaded, flags.as);
-  return Invalid("--as: expected jobs, tasks or script, not '{}'", base::Printable(flags.as, 40));
 }
 
 }  // namespace
@@ -175,12 +151,20 @@ Result<Unit> RunTraceExport(Context& context, const ExportFlags& flags) {
   const bool history = flags.source.path.empty();
   LoadedJobs loaded =
       CARMA_TRY(history ? LoadHistory(context, flags) : LoadJobs(context, flags.source));
-  if (history && flags.as != "jobs") ForgetSharedDurations(loaded.trace);
+  if (history && flags.as != "jobs") {
+    // A task that shared its GPUs took longer than it would alone, so a replay must use its
+    // workload's duration.
+    for (trace::Job& job : loaded.trace.jobs) {
+      if (job.workload != 0) job.duration.reset();
+    }
+  }
   if (!history) {
     loaded.trace.provenance.push_back(
         MadeBy(context, "export --as " + flags.as, flags.source, loaded.trace));
   }
-  return Write(context, loaded, flags);
+  if (flags.as == "script") return WriteScript(context, loaded, flags);
+  if (flags.as == "jobs" || flags.as == kTaskFormat) return PrintTrace(context, loaded, flags.as);
+  return Invalid("--as: expected jobs, tasks or script, not '{}'", base::Printable(flags.as, 40));
 }
 
 }  // namespace carma::cli
