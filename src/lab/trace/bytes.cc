@@ -48,8 +48,8 @@ Result<std::size_t> FileSource::Read(char* to, std::size_t size) {
 
 LineReader::LineReader(ByteSource& source) : source_(source), buffer_(kBufferBytes) {}
 
-Result<bool> LineReader::Fill() {
-  if (ended_) return false;
+Result<Unit> LineReader::Fill() {
+  if (ended_) return Unit{};
   if (begin_ > 0) {
     std::memmove(buffer_.data(), buffer_.data() + begin_, end_ - begin_);
     end_ -= begin_;
@@ -58,7 +58,7 @@ Result<bool> LineReader::Fill() {
   const std::size_t got = CARMA_TRY(source_.Read(buffer_.data() + end_, buffer_.size() - end_));
   end_ += got;
   ended_ = got == 0;
-  return !ended_;
+  return Unit{};
 }
 
 void LineReader::Take(std::size_t bytes) {
@@ -67,10 +67,7 @@ void LineReader::Take(std::size_t bytes) {
 }
 
 Result<std::string_view> LineReader::Peek() {
-  while (end_ - begin_ < kMaxLineBytes) {
-    const bool more = CARMA_TRY(Fill());
-    if (!more) break;
-  }
+  while (!ended_ && end_ - begin_ < kMaxLineBytes) CARMA_TRY(Fill());
   return Buffered().substr(0, kMaxLineBytes);
 }
 

@@ -73,8 +73,8 @@ class LineReader {
 
  private:
   std::string_view Buffered() const { return {buffer_.data() + begin_, end_ - begin_}; }
-  // Reads more into the buffer. Returns false at the end of the source.
-  Result<bool> Fill();
+  // Reads more into the buffer, or sets ended_ at the end of the source.
+  Result<Unit> Fill();
   void Take(std::size_t bytes);
 
   ByteSource& source_;

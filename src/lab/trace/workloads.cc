@@ -36,12 +36,6 @@ using base::CsvRow;
 using base::CsvTable;
 
 constexpr std::int64_t kNoEstimate = 40'000;
-constexpr std::string_view kOracle = "oracle";
-constexpr auto kSources = [] {
-  std::array<std::string_view, 2 + kEstimateColumns.size()> sources{"none", kOracle};
-  std::ranges::copy(kEstimateColumns, sources.begin() + 2);
-  return sources;
-}();
 constexpr double kMaxMemoryMib = 1 << 24;
 constexpr int kMaxGpus = 1024;
 constexpr std::size_t kMaxIdBytes = 256;
@@ -134,17 +128,15 @@ std::string Numbers(const auto& values) {
 }  // namespace
 
 Result<std::string_view> ParseEstimateSource(std::string_view name) {
-  for (const std::string_view each : kSources) {
-    if (each == name) return each;
-  }
-  const std::size_t last = kSources.size() - 1;
-  return Invalid("expected {} or {}, not '{}'",
-                 fmt::join(kSources.begin(), kSources.begin() + last, ", "), kSources[last],
-                 base::Printable(name, 40));
+  const auto found = std::ranges::find(kEstimateSources, name);
+  if (found != kEstimateSources.end()) return *found;
+  const auto last = kEstimateSources.end() - 1;
+  return Invalid("expected {} or {}, not '{}'", fmt::join(kEstimateSources.begin(), last, ", "),
+                 *last, base::Printable(name, 40));
 }
 
 MemoryEstimate Estimate(const Workload& workload, std::string_view source) {
-  if (source == kOracle) return {.mib = *std::ranges::max_element(workload.memory_mib)};
+  if (source == "oracle") return {.mib = *std::ranges::max_element(workload.memory_mib)};
   for (std::size_t i = 0; i < kEstimateColumns.size(); ++i) {
     if (kEstimateColumns[i] != source) continue;
     const std::optional<std::int64_t> mib = workload.estimates_mib[i];

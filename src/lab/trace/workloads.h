@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,12 +22,13 @@ inline constexpr double kMinSoloS = 0.001;
 inline constexpr double kMaxWorkloadCpus = 10'000;
 inline constexpr double kMaxSoloS = 10.0 * 366 * 86400;
 
+// Sources of a replayed task's memory estimate: none, the true peak, or a published estimator.
+inline constexpr std::array<std::string_view, 5> kEstimateSources{"none", "oracle", "horus",
+                                                                  "faketensor", "gpumemnet"};
 // Published estimators whose estimates a catalogue may contain, each in a column NAME_mib.
-inline constexpr std::array<std::string_view, 3> kEstimateColumns{"horus", "faketensor",
-                                                                  "gpumemnet"};
-// Parses the source of a replayed task's memory estimate: "none", "oracle" or one of
-// kEstimateColumns. The result is valid for the program's lifetime. Returns kInvalid "expected
-// none, oracle, …, not 'x'" for any other name.
+inline constexpr auto kEstimateColumns = std::span(kEstimateSources).subspan<2>();
+// Parses one of kEstimateSources. The result is valid for the program's lifetime. Returns kInvalid
+// "expected none, oracle, …, not 'x'" for any other name.
 Result<std::string_view> ParseEstimateSource(std::string_view name);
 
 struct Workload {
