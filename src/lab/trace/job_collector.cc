@@ -70,12 +70,9 @@ std::uint32_t JobCollector::NumberOf(Names& names, std::string_view name) {
 }
 
 void JobCollector::SetStatus(Job& job, std::string_view word) {
-  if (word.empty()) return;
-  if (const std::optional<JobStatus> status = ParseJobStatus(word)) {
-    job.status = *status;
-  } else {
-    Complain(Complaint::kStatus, job.line, word);
-  }
+  const std::optional<JobStatus> status = ParseJobStatus(word);
+  if (!status) return Complain(Complaint::kStatus, job.line, word);
+  job.status = *status;
 }
 
 void JobCollector::SetWishes(Job& job, const std::array<std::string_view, 4>& cells) {
@@ -113,7 +110,7 @@ bool JobCollector::SetGpus(Job& job, std::optional<double> gpus, std::string_vie
     return false;
   }
   job.gpu_milli = static_cast<std::int32_t>(milli);
-  if (job.gpu_milli == 0) CountCpuJob();
+  if (job.gpu_milli == 0) ++trace_.cpu_jobs;
   return job.gpu_milli > 0;
 }
 
@@ -167,9 +164,8 @@ Result<JobTrace> JobCollector::Finish(std::string_view format, LineReader& lines
     std::ranges::sort(trace_.jobs, earlier);
   trace_.format = format;
   if (dated) {
-    trace_.start_ms = clock.value_or(0);
+    trace_.start_ms = clock;
     StartAtFirstJob(trace_);
-    if (!clock) trace_.start_ms.reset();
   }
   trace_.sha256 = lines.Sha256Hex();
   return std::move(trace_);

@@ -37,7 +37,6 @@ class JobCollector {
 
   // Records a problem in a line.
   void Complain(Complaint complaint, std::int64_t line, std::string_view value);
-  void CountCpuJob() { ++trace_.cpu_jobs; }
   // word: the format's word for the status; empty if there is none.
   void SetStatus(Job& job, std::string_view word);
   void SetUser(Job& job, std::string_view name) { job.user = NumberOf(trace_.users, name); }

@@ -203,10 +203,9 @@ Result<SampleFacts> SampleJobs(JobTrace& trace, const SampleOptions& options) {
   facts.load = capacity > 0 ? draw.gpu_seconds / capacity : 0;
   facts.cv_after = draw.cv;
   facts.profile_distance = measure.Distance(draw);
-  std::vector<Job> kept;
-  kept.reserve(draw.kept.size());
-  for (const std::uint32_t place : draw.kept) kept.push_back(trace.jobs[place]);
-  trace.jobs = std::move(kept);
+  // `kept` is in ascending order, so no job is overwritten before it is moved.
+  for (std::size_t i = 0; i < draw.kept.size(); ++i) trace.jobs[i] = trace.jobs[draw.kept[i]];
+  trace.jobs.resize(draw.kept.size());
   StartAtFirstJob(trace);
   if (options.scale_time) {
     facts.time_factor = CARMA_TRY(ScaleTime(trace, draw.gpu_seconds, load * options.gpus));

@@ -1,7 +1,6 @@
 // Runs the sub-verbs of `carma trace`; command.cc defines their options and reports their errors.
 #pragma once
 
-#include <cstdint>
 #include <optional>
 #include <string>
 
