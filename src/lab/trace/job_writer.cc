@@ -39,39 +39,38 @@ std::string ProvenanceText(const std::vector<std::string>& provenance,
   return text;
 }
 
-Result<Unit> JobWriter::Flush() {
-  Result<Unit> taken = sink_(text_);
-  text_.clear();
-  return taken;
-}
-
-JobWriter::JobWriter(const JobTrace& names, Sink sink) : names_(names), sink_(std::move(sink)) {
-  text_ = ProvenanceText(names_.provenance, names_.start_ms) + "submit_s,gpus,duration_s";
-  if (names_.vcs.size() > 1) text_ += ",vc";
-  if (names_.users.size() > 1) text_ += ",user";
-  text_ += ",status";
-  if (names_.workloads.size() > 1) text_ += ",workload_id";
-  if (names_.wishes.size() > 1) text_ += fmt::format(",{}", kWishColumns);
-  text_ += '\n';
-}
-
-Result<Unit> JobWriter::Add(const Job& job) {
-  text_ += fmt::format("{},{},", base::Seconds(job.submit), job.gpu_milli / 1000.0);
-  if (job.duration) text_ += SecondsText(*job.duration);
-  if (names_.vcs.size() > 1) AppendCell(text_, names_.vcs.Text(job.vc));
-  if (names_.users.size() > 1) AppendCell(text_, names_.users.Text(job.user));
-  text_ += ',';
-  text_ += JobStatusName(job.status);
-  if (names_.workloads.size() > 1) AppendCell(text_, names_.workloads.Text(job.workload));
-  if (names_.wishes.size() > 1) AppendWishes(text_, names_.wishes.Text(job.wishes));
-  text_ += '\n';
-  return text_.size() < kPieceBytes ? Unit{} : Flush();
+Result<Unit> WriteJobs(const JobTrace& names, std::size_t count, const std::function<Job()>& next,
+                       const Sink& sink) {
+  const bool vcs = names.vcs.size() > 1;
+  const bool users = names.users.size() > 1;
+  const bool workloads = names.workloads.size() > 1;
+  const bool wishes = names.wishes.size() > 1;
+  std::string text = ProvenanceText(names.provenance, names.start_ms) + "submit_s,gpus,duration_s" +
+                     (vcs ? ",vc" : "") + (users ? ",user" : "") + ",status" +
+                     (workloads ? ",workload_id" : "") +
+                     (wishes ? fmt::format(",{}\n", kWishColumns) : "\n");
+  for (std::size_t i = 0; i < count; ++i) {
+    const Job job = next();
+    text += fmt::format("{},{},", base::Seconds(job.submit), job.gpu_milli / 1000.0);
+    if (job.duration) text += SecondsText(*job.duration);
+    if (vcs) AppendCell(text, names.vcs.Text(job.vc));
+    if (users) AppendCell(text, names.users.Text(job.user));
+    text += ',';
+    text += JobStatusName(job.status);
+    if (workloads) AppendCell(text, names.workloads.Text(job.workload));
+    if (wishes) AppendWishes(text, names.wishes.Text(job.wishes));
+    text += '\n';
+    if (text.size() < kPieceBytes) continue;
+    CARMA_TRY(sink(text));
+    text.clear();
+  }
+  return sink(text);
 }
 
 Result<Unit> WriteJobs(const JobTrace& trace, const Sink& sink) {
-  JobWriter writer(trace, sink);
-  for (const Job& job : trace.jobs) CARMA_TRY(writer.Add(job));
-  return writer.Flush();
+  auto job = trace.jobs.begin();
+  const auto next = [&] { return *job++; };
+  return WriteJobs(trace, trace.jobs.size(), next, sink);
 }
 
 Result<Unit> WriteTasks(const TaskTrace& trace, const std::vector<std::string>& provenance,

@@ -2,6 +2,7 @@
 // byte-identical output.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <optional>
 #include <string>
@@ -23,23 +24,13 @@ std::string ProvenanceText(const std::vector<std::string>& provenance,
                            std::optional<std::int64_t> start_ms);
 
 // Writes CSV with submit_s,gpus,duration_s and, if the trace has them, vc,user,status,workload_id
-// and kWishColumns. A share of a GPU is written as 0.25. Jobs are written one by one, so a
-// generated trace never has to fit into memory.
-class JobWriter {
- public:
-  // names: provides the names behind the jobs' numbers, the provenance and the start time. The jobs
-  // in it are not written. Both arguments must outlive the writer.
-  JobWriter(const JobTrace& names, Sink sink);
-  Result<Unit> Add(const Job& job);
-  // Call this after the last job.
-  Result<Unit> Flush();
-
- private:
-  const JobTrace& names_;
-  Sink sink_;
-  std::string text_;
-};
+// and kWishColumns. A share of a GPU is written as 0.25.
 Result<Unit> WriteJobs(const JobTrace& trace, const Sink& sink);
+// Writes `count` jobs that `next` makes one after the other, so a generated trace never has to fit
+// into memory. names: provides the names behind the jobs' numbers, the provenance and the start
+// time. The jobs in it are not written.
+Result<Unit> WriteJobs(const JobTrace& names, std::size_t count, const std::function<Job()>& next,
+                       const Sink& sink);
 
 // Writes CSV with submit_s, workload_id and, if a submission has them, solo_s, user and
 // kWishColumns.

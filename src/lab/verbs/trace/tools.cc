@@ -70,20 +70,6 @@ Result<Unit> CutWindow(trace::JobTrace& trace, const WindowFlags& flags) {
   });
 }
 
-// Writes a task trace if the jobs were read from a task trace, otherwise a job trace.
-Result<Unit> WriteGenerated(Context& context, LoadedJobs& made, trace::JobGenerator& generator,
-                            std::size_t count) {
-  if (made.trace.format == kTaskFormat) {
-    if (count > trace::kMaxTraceTasks)
-      return Invalid("--tasks: a task trace can hold at most {} tasks", trace::kMaxTraceTasks);
-    for (std::size_t i = 0; i < count; ++i) made.trace.jobs.push_back(generator.Next());
-    return PrintTrace(context, made, kTaskFormat);
-  }
-  trace::JobWriter writer(made.trace, OutputOf(context));
-  for (std::size_t i = 0; i < count; ++i) CARMA_TRY(writer.Add(generator.Next()));
-  return writer.Flush();
-}
-
 }  // namespace
 
 Result<Unit> RunTraceWindow(Context& context, const WindowFlags& flags) {
@@ -170,7 +156,13 @@ Result<Unit> RunTraceGenerate(Context& context, const GenerateFlags& flags) {
     provenance.push_back(MadeBy(context, command, flags.fit, made.trace));
     provenance.push_back(fmt::format("fitted to {} jobs", generator.fitted()));
   }
-  return WriteGenerated(context, made, generator, flags.tasks);
+  const auto next = [&] { return generator.Next(); };
+  if (made.trace.format != kTaskFormat)
+    return trace::WriteJobs(made.trace, flags.tasks, next, OutputOf(context));
+  if (flags.tasks > trace::kMaxTraceTasks)
+    return Invalid("--tasks: a task trace can hold at most {} tasks", trace::kMaxTraceTasks);
+  for (std::size_t i = 0; i < flags.tasks; ++i) made.trace.jobs.push_back(next());
+  return PrintTrace(context, made, kTaskFormat);
 }
 
 }  // namespace carma::cli
