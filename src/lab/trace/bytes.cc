@@ -31,9 +31,8 @@ Result<FileSource> FileSource::Open(const std::string& path) {
   base::UniqueFd fd(standard_input ? ::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0)
                                    : ::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   const std::string shown = standard_input ? "standard input" : base::Printable(path);
-  if (!fd) return FailErrno(errno, shown);
   struct stat info {};
-  if (::fstat(fd.get(), &info) != 0) return FailErrno(errno, shown);
+  if (!fd || ::fstat(fd.get(), &info) != 0) return FailErrno(errno, shown);
   if (S_ISDIR(info.st_mode)) return Invalid(shown + ": is a folder");
   return FileSource(std::move(fd), shown);
 }

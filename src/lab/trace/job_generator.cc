@@ -1,8 +1,8 @@
 #include "lab/trace/job_generator.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
+#include <utility>
 
 #include "base/text.h"
 
@@ -16,12 +16,8 @@ constexpr double kBurst = 0.4;  // probability that the next job belongs to the 
 constexpr double kBurstGapS = 25;
 constexpr double kPauseGapS = 235;
 constexpr double kBuiltInMeanGapS = kBurst * kBurstGapS + (1 - kBurst) * kPauseGapS;
-struct GpuShare {
-  int gpus;
-  double share;
-};
-constexpr std::array kGpuShares{GpuShare{1, 0.71}, GpuShare{2, 0.04}, GpuShare{4, 0.14},
-                                GpuShare{8, 0.11}};
+// Shares of jobs by their number of GPUs.
+constexpr std::pair<int, double> kGpuShares[] = {{1, 0.71}, {2, 0.04}, {4, 0.14}, {8, 0.11}};
 constexpr double kMedianDurationS = 940;
 constexpr double kLogDeviation = 2.18;
 constexpr double kMaxDurationS = 30 * 86400.0;
@@ -70,13 +66,13 @@ Job JobGenerator::MadeUp() {
   const double mean_s = rng_.Uniform() < kBurst ? kBurstGapS : kPauseGapS;
   const double gap_s = rng_.Exponential(mean_s);
   double possible = 0;
-  for (const GpuShare& each : kGpuShares) possible += each.gpus <= max_gpus_ ? each.share : 0;
+  for (const auto& [size, share] : kGpuShares) possible += size <= max_gpus_ ? share : 0;
   double ticket = rng_.Uniform() * possible;
   int gpus = 1;
-  for (const GpuShare& each : kGpuShares) {
-    if (each.gpus > max_gpus_ || ticket < 0) break;
-    gpus = each.gpus;
-    ticket -= each.share;
+  for (const auto& [size, share] : kGpuShares) {
+    if (size > max_gpus_ || ticket < 0) break;
+    gpus = size;
+    ticket -= share;
   }
   const double duration_s = kMedianDurationS * std::exp(kLogDeviation * rng_.Normal());
   return {.submit = Duration(std::llround(gap_s * 1000)),

@@ -19,12 +19,9 @@ extern const std::string_view kCatalogueCsv;  // data/workloads/catalogue.csv
 
 namespace {
 
-struct Network {
-  std::string_view name;  // only letters and digits
-  int layers;
-};
 // Number of convolutions and linear layers in the usual implementations, including projections.
-constexpr Network kNetworks[] = {
+// Names consist only of letters and digits.
+constexpr std::pair<std::string_view, int> kNetworks[] = {
     {"alexnet", 8},       {"vgg11", 11},          {"vgg13", 13},       {"vgg16", 16},
     {"vgg19", 19},        {"resnet18", 21},       {"resnet34", 37},    {"resnet50", 54},
     {"resnet101", 105},   {"resnet152", 156},     {"inception", 95},   {"inceptionv3", 95},
@@ -196,12 +193,11 @@ Result<const Workload*> Catalogue::Find(const std::string& id) const {
 
 std::optional<int> LayersOf(std::string_view model) {
   std::string name;
-  for (const char c : model) {
-    if (std::isalnum(static_cast<unsigned char>(c)) == 0) continue;
-    name += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  for (const char c : base::ToLower(model)) {
+    if (std::isalnum(static_cast<unsigned char>(c)) != 0) name += c;
   }
-  for (const Network& network : kNetworks) {
-    if (network.name == name) return network.layers;
+  for (const auto& [known, layers] : kNetworks) {
+    if (known == name) return layers;
   }
   return std::nullopt;
 }
