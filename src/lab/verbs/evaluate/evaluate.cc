@@ -31,13 +31,6 @@ using estimate::Outcome;
 using estimate::Run;
 using estimate::Score;
 
-struct Evaluated {
-  std::string estimator;
-  std::string family;  // empty: all families
-  Score score;
-  std::vector<ClassScore> classes;
-};
-
 Result<DataSet> Read(const EvaluateFlags& flags) {
   estimate::ReadOptions options{
       .summary_only = flags.summary_only, .torchinfo = flags.torchinfo, .exact = flags.exact};
@@ -116,25 +109,16 @@ ActivityScore ScoreActivity(const DataSet& set) {
 
 // ---- as text ----
 
-std::string Percent(double share) {
-  return fmt::format("{:.1f}", 100 * share);
-}
-
 std::string TableOf(const std::vector<Evaluated>& all, const EvaluateFlags& flags) {
   Table table(TextsAndNumbers({"ESTIMATOR", "FAMILY"},
                               {"N", "MEAN ERR", "MEDIAN", "UNDER", ">5%", ">10%", "OVER", "1 GIB",
                                "8 GIB", "COVERED", "BOUND OVER", "NONE", "OOM SEEN"}));
   for (const Evaluated& each : all) {
     const Score& score = each.score;
-    std::vector<Cell> row{{each.estimator},
-                          {each.family.empty() ? "all" : each.family},
-                          {std::to_string(score.runs)}};
-    for (const double share :
-         {score.mean_error, score.median_error, score.under, score.under_5, score.under_10,
-          score.over, score.same_1gib, score.same_8gib, score.covered, score.bound_over}) {
-      row.push_back({score.runs == 0 ? "-" : Percent(share)});
-    }
-    row.push_back({std::to_string(score.unanswered)});
+    std::vector<Cell> row =
+        ScoreRow(each.estimator, each,
+                 {score.mean_error, score.median_error, score.under, score.under_5, score.under_10,
+                  score.over, score.same_1gib, score.same_8gib, score.covered, score.bound_over});
     row.push_back({fmt::format("{}/{}", score.censored_above_card, score.censored)});
     table.Add(std::move(row));
   }
@@ -170,26 +154,6 @@ std::string ClassesOf(const Evaluated& each) {
   return text;
 }
 
-// ---- as JSON ----
-
-base::Json JsonOf(const Evaluated& each) {
-  base::Json json = ScoreJson(each.score);
-  json["estimator"] = each.estimator;
-  json["family"] = each.family;
-  json["classes"] = base::Json::array();
-  for (const ClassScore& classes : each.classes) {
-    json["classes"].push_back({{"width_mib", classes.width_mib},
-                               {"n", classes.runs},
-                               {"accuracy", classes.accuracy},
-                               {"precision", classes.precision},
-                               {"recall", classes.recall},
-                               {"f1", classes.f1},
-                               {"indices", classes.classes},
-                               {"confusion", classes.confusion}});
-  }
-  return json;
-}
-
 std::string RowsOf(const std::string& name, const DataSet& set,
                    const std::vector<Outcome>& outcomes) {
   std::string text = "estimator,model,batch,measured_mib,point_mib,bound_mib\n";
@@ -200,26 +164,6 @@ std::string RowsOf(const std::string& name, const DataSet& set,
                         outcomes[i].answer->point_mib, outcomes[i].answer->bound_mib);
   }
   return text;
-}
-
-// Whether the files are sweeps, which need no model table.
-Result<bool> AreSweeps(const std::vector<std::string>& files) {
-  bool sweeps = !files.empty();
-  for (const std::string& file : files) {
-    const bool one = CARMA_TRY(estimate::IsSweep(file));
-    sweeps = sweeps && one;
-  }
-  return sweeps;
-}
-
-// Evaluates measured transformer runs: --runs, --models.
-void EvaluateTransformers(Context& context, const EvaluateFlags& flags) {
-  const Result<bool> sweeps = AreSweeps(flags.runs);
-  if (!sweeps) return context.Fail(NamedWrongly(sweeps.error()));
-  if (*sweeps) return EvaluateSweeps(context, flags);
-  if (flags.runs.empty() || flags.models.empty())
-    return context.Fail({ErrorCode::kInvalid, "expected --runs and --models together"});
-  EvaluateRuns(context, flags);
 }
 
 // The results of all chosen estimators.
@@ -248,20 +192,6 @@ Result<Evaluation> EvaluateAll(const std::vector<const estimate::EstimatorEntry*
   return done;
 }
 
-std::string JsonOf(const std::vector<Evaluated>& all, const DataSet& set,
-                   const ActivityScore& activity, const EvaluateFlags& flags) {
-  base::Json json{{"activity",
-                   {{"runs", activity.runs},
-                    {"mean_error", activity.mean_error},
-                    {"usual_error", activity.usual_error}}},
-                  {"runs", set.runs.size()},
-                  {"without_model", set.without_model},
-                  {"coverage", flags.coverage},
-                  {"estimators", base::Json::array()}};
-  for (const Evaluated& each : all) json["estimators"].push_back(JsonOf(each));
-  return base::DumpJson(json) + "\n";
-}
-
 std::string TextOf(const std::vector<Evaluated>& all, const DataSet& set,
                    const std::optional<estimate::Site>& site, const ActivityScore& activity,
                    const EvaluateFlags& flags) {
@@ -286,7 +216,7 @@ std::string TextOf(const std::vector<Evaluated>& all, const DataSet& set,
 }
 
 void RunEvaluate(Context& context, const EvaluateFlags& flags) {
-  if (!flags.runs.empty() || !flags.models.empty()) return EvaluateTransformers(context, flags);
+  if (!flags.runs.empty() || !flags.models.empty()) return EvaluateRuns(context, flags);
   for (const auto& [option, fields] :
        {std::pair("--by", &flags.by), std::pair("--leave-out", &flags.leave_out)}) {
     if (fields->empty() || *fields == "family") continue;
@@ -313,11 +243,70 @@ void RunEvaluate(Context& context, const EvaluateFlags& flags) {
     return each.score.runs == 0 && each.score.censored_answered == 0;
   });
   const ActivityScore activity = ScoreActivity(*set);
-  Print(context, context.json ? JsonOf(done->all, *set, activity, flags)
-                              : TextOf(done->all, *set, site, activity, flags));
+  if (!context.json) return Print(context, TextOf(done->all, *set, site, activity, flags));
+  base::Json json = EvaluationJson(done->all, set->runs.size(), set->without_model, flags.coverage);
+  json["activity"] = {{"runs", activity.runs},
+                      {"mean_error", activity.mean_error},
+                      {"usual_error", activity.usual_error}};
+  Print(context, base::DumpJson(json) + "\n");
 }
 
 }  // namespace
+
+base::Json ScoreJson(const Score& score) {
+  return {{"n", score.runs},
+          {"unanswered", score.unanswered},
+          {"censored", score.censored},
+          {"censored_above_card", score.censored_above_card},
+          {"mape", score.mean_error},
+          {"median_error", score.median_error},
+          {"p90_error", score.p90_error},
+          {"under", score.under},
+          {"under_5", score.under_5},
+          {"under_10", score.under_10},
+          {"over", score.over},
+          {"accuracy_1gib", score.same_1gib},
+          {"accuracy_8gib", score.same_8gib},
+          {"coverage", score.covered},
+          {"bound_over", score.bound_over}};
+}
+
+base::Json EvaluationJson(const std::vector<Evaluated>& all, std::size_t runs,
+                          std::size_t without_model, double coverage) {
+  base::Json estimators = base::Json::array();
+  for (const Evaluated& each : all) {
+    base::Json& json = estimators.emplace_back(ScoreJson(each.score));
+    json["estimator"] = each.estimator;
+    json["family"] = each.family;
+    if (!each.memory.empty()) json["memory"] = each.memory;
+    if (!each.asked.empty()) json["asked"] = each.asked;
+    json["classes"] = base::Json::array();
+    for (const ClassScore& classes : each.classes) {
+      json["classes"].push_back({{"width_mib", classes.width_mib},
+                                 {"n", classes.runs},
+                                 {"accuracy", classes.accuracy},
+                                 {"precision", classes.precision},
+                                 {"recall", classes.recall},
+                                 {"f1", classes.f1},
+                                 {"indices", classes.classes},
+                                 {"confusion", classes.confusion}});
+    }
+  }
+  return {{"runs", runs},
+          {"without_model", without_model},
+          {"coverage", coverage},
+          {"estimators", std::move(estimators)}};
+}
+
+std::vector<Cell> ScoreRow(const std::string& first, const Evaluated& each,
+                           const std::vector<std::optional<double>>& shares) {
+  std::vector<Cell> row{
+      {first}, {each.family.empty() ? "all" : each.family}, {std::to_string(each.score.runs)}};
+  for (const std::optional<double> share : shares)
+    row.push_back({share && each.score.runs > 0 ? fmt::format("{:.1f}", 100 * *share) : "-"});
+  row.push_back({std::to_string(each.score.unanswered)});
+  return row;
+}
 
 void AddEvaluateCommand(Syntax estimate, Context& context) {
   const Syntax verb = estimate.AddVerb("evaluate", "Compare the estimators with measured runs");

@@ -1,15 +1,19 @@
-// estimate evaluate --runs with tables of measured runs.
+// estimate evaluate --runs: tables of measured runs, or of sweeps over batch sizes.
 #include <fmt/format.h>
 
 #include <cstddef>
+#include <iterator>
 #include <map>
 #include <utility>
 #include <vector>
 
+#include "base/json.h"
 #include "base/text.h"
+#include "base/try.h"
 #include "cli/client/verbs.h"
 #include "cli/table.h"
 #include "estimate/evaluate.h"
+#include "estimate/sweeps.h"
 #include "estimate/transformer/peak.h"
 #include "estimate/transformer/runs.h"
 #include "lab/verbs/evaluate/parts.h"
@@ -19,14 +23,17 @@ namespace {
 
 using estimate::MemoryKind;
 using estimate::Outcome;
-using estimate::Score;
+using estimate::SweepAnswer;
+using estimate::SweepPoint;
+using estimate::SweepQuestion;
 using estimate::TrainingRun;
 using estimate::TrainingRuns;
 using estimate::TransformerEstimate;
 
-// A memory definition and the name of a group of runs. An empty name stands for all runs.
-using Group = std::pair<MemoryKind, std::string>;
-using Scores = std::map<Group, Score>;
+// Outcomes by the kind of memory or question, and by the name of a group of runs. An empty name
+// stands for all runs.
+template <class Kind>
+using Groups = std::map<std::pair<Kind, std::string>, std::vector<Outcome>>;
 
 const estimate::MemoryBound& BoundOf(const TransformerEstimate& estimate, MemoryKind kind) {
   if (kind == MemoryKind::kAllocated) return estimate.needed;
@@ -38,11 +45,12 @@ Result<TransformerEstimate> Ask(const TrainingRuns& runs, const TrainingRun& run
   return estimate::EstimateTransformer(runs.configs[run.config], *run.plan, coverage);
 }
 
-// The runs with one definition of memory, and their groups.
+// The outcome for one definition of memory of a run, and its groups.
 struct Compared {
-  std::vector<Outcome> outcomes;
-  std::vector<std::string> groups;      // for --by
-  std::vector<estimate::LeftOut> left;  // for --leave-out
+  MemoryKind kind = MemoryKind::kShown;
+  Outcome outcome;
+  std::string group;       // for --by
+  estimate::LeftOut left;  // for --leave-out
 };
 
 // An empty list of fields gives an empty name. Error messages name `option`.
@@ -59,40 +67,30 @@ Result<std::string> GroupOf(const TrainingRun& run, const std::string& by, const
 
 // Every figure except allocated memory includes allocator fragmentation. The held-out source's
 // fragmentation is predicted from that of the other sources.
-void LeaveOut(std::map<MemoryKind, Compared>& compared, double coverage) {
-  const auto leave = [&](bool allocated) {
+void LeaveOut(std::vector<Compared>& compared, double coverage) {
+  for (const bool allocated : {true, false}) {
     std::vector<Outcome> outcomes;
     std::vector<estimate::LeftOut> parts;
-    for (const auto& [kind, runs] : compared) {
-      if ((kind == MemoryKind::kAllocated) != allocated) continue;
-      outcomes.insert(outcomes.end(), runs.outcomes.begin(), runs.outcomes.end());
-      parts.insert(parts.end(), runs.left.begin(), runs.left.end());
+    std::vector<Compared*> runs;
+    for (Compared& each : compared) {
+      if ((each.kind == MemoryKind::kAllocated) != allocated) continue;
+      outcomes.push_back(each.outcome);
+      parts.push_back(each.left);
+      runs.push_back(&each);
     }
-    const std::vector<Outcome> left = estimate::LeaveOut(outcomes, parts, coverage);
-    auto next = left.begin();
-    for (auto& [kind, runs] : compared) {
-      if ((kind == MemoryKind::kAllocated) != allocated) continue;
-      const auto end = next + static_cast<std::ptrdiff_t>(runs.outcomes.size());
-      runs.outcomes.assign(next, end);
-      next = end;
-    }
-  };
-  leave(true);
-  leave(false);
+    std::vector<Outcome> left = estimate::LeaveOut(outcomes, parts, coverage);
+    for (std::size_t i = 0; i < runs.size(); ++i) runs[i]->outcome = std::move(left[i]);
+  }
 }
 
-std::string TableOf(const Scores& scores, double coverage) {
+std::string TableOf(const std::vector<Evaluated>& all, double coverage) {
   Table table(TextsAndNumbers({"MEMORY", "RUNS"}, {"N", "MEAN ERR", "MEDIAN", "P90", "UNDER",
                                                    ">10%", "COVERED", "BOUND OVER", "NONE"}));
-  for (const auto& [group, score] : scores) {
-    std::vector<Cell> row{{std::string(base::WordOf(group.first))},
-                          {group.second.empty() ? "all" : group.second},
-                          {std::to_string(score.runs)}};
-    for (const double share : {score.mean_error, score.median_error, score.p90_error, score.under,
-                               score.under_10, score.covered, score.bound_over})
-      row.push_back({score.runs == 0 ? "-" : fmt::format("{:.1f}", 100 * share)});
-    row.push_back({std::to_string(score.unanswered)});
-    table.Add(std::move(row));
+  for (const Evaluated& each : all) {
+    const estimate::Score& score = each.score;
+    table.Add(ScoreRow(each.memory, each,
+                       {score.mean_error, score.median_error, score.p90_error, score.under,
+                        score.under_10, score.covered, score.bound_over}));
   }
   return table.Text(ScreenOf(stdout)) +
          fmt::format(
@@ -128,30 +126,10 @@ std::string TroublesOf(const TrainingRuns& set) {
   return text;
 }
 
-}  // namespace
-
-base::Json ScoreJson(const Score& score) {
-  return {{"n", score.runs},
-          {"unanswered", score.unanswered},
-          {"censored", score.censored},
-          {"censored_above_card", score.censored_above_card},
-          {"mape", score.mean_error},
-          {"median_error", score.median_error},
-          {"p90_error", score.p90_error},
-          {"under", score.under},
-          {"under_5", score.under_5},
-          {"under_10", score.under_10},
-          {"over", score.over},
-          {"accuracy_1gib", score.same_1gib},
-          {"accuracy_8gib", score.same_8gib},
-          {"coverage", score.covered},
-          {"bound_over", score.bound_over}};
-}
-
-void EvaluateRuns(Context& context, const EvaluateFlags& flags) {
+void EvaluateTransformers(Context& context, const EvaluateFlags& flags) {
   const Result<TrainingRuns> set = estimate::ReadTrainingRuns(flags.runs, flags.models);
   if (!set) return context.Fail(NamedWrongly(set.error()));
-  std::map<MemoryKind, Compared> compared;
+  std::vector<Compared> compared;
   std::string rows = "id,model,memory,measured_mib,point_mib,bound_mib,phase\n";
   for (const TrainingRun& run : set->runs) {
     const Result<TransformerEstimate> estimate = Ask(*set, run, flags.coverage);
@@ -173,42 +151,122 @@ void EvaluateRuns(Context& context, const EvaluateFlags& flags) {
             fmt::format("{},{},{},{},,,\"{}\"\n", run.id, run.model, base::WordOf(measured.kind),
                         measured.mib, Quoted(estimate.error().message));
       }
-      Compared& kind = compared[measured.kind];
-      kind.outcomes.push_back(std::move(outcome));
-      kind.groups.push_back(*group);
-      kind.left.push_back({*left, run.plan && run.plan->variable_length ? "varying" : "fixed"});
-    }
-  }
-  std::map<Group, std::vector<Outcome>> groups;
-  if (!flags.leave_out.empty()) LeaveOut(compared, flags.coverage);
-  for (const auto& [kind, runs] : compared) {
-    for (std::size_t i = 0; i < runs.outcomes.size(); ++i) {
-      groups[{kind, ""}].push_back(runs.outcomes[i]);
-      if (!flags.by.empty()) groups[{kind, runs.groups[i]}].push_back(runs.outcomes[i]);
+      const bool varying = run.plan && run.plan->variable_length;
+      compared.push_back(
+          {measured.kind, std::move(outcome), *group, {*left, varying ? "varying" : "fixed"}});
     }
   }
   if (flags.rows) return Print(context, rows);
-  Scores scores;
-  for (const auto& [group, outcomes] : groups) scores[group] = estimate::ScoreOf(outcomes, 0);
+  if (!flags.leave_out.empty()) LeaveOut(compared, flags.coverage);
+  Groups<MemoryKind> groups;
+  for (const Compared& each : compared) {
+    groups[{each.kind, ""}].push_back(each.outcome);
+    if (!flags.by.empty()) groups[{each.kind, each.group}].push_back(each.outcome);
+  }
+  std::vector<Evaluated> all;
+  for (const auto& [group, outcomes] : groups) {
+    all.push_back({.estimator = "transformer",
+                   .family = group.second,
+                   .score = estimate::ScoreOf(outcomes, 0),
+                   .memory = std::string(base::WordOf(group.first))});
+  }
   if (context.json) {
-    base::Json json{{"runs", set->runs.size()},
-                    {"without_model", set->without_model},
-                    {"coverage", flags.coverage},
-                    {"troubles", set->troubles},
-                    {"estimators", base::Json::array()}};
-    for (const auto& [group, score] : scores) {
-      base::Json one = ScoreJson(score);
-      one["estimator"] = "transformer";
-      one["memory"] = base::WordOf(group.first);
-      one["family"] = group.second;
-      one["classes"] = base::Json::array();
-      json["estimators"].push_back(std::move(one));
-    }
+    base::Json json = EvaluationJson(all, set->runs.size(), set->without_model, flags.coverage);
+    json["troubles"] = set->troubles;
     return Print(context, base::DumpJson(json) + "\n");
   }
   Print(context, fmt::format("{}; {} more without a model\n\n",
                              base::Counted(std::ssize(set->runs), "run"), set->without_model) +
-                     TableOf(scores, flags.coverage) + TroublesOf(*set));
+                     TableOf(all, flags.coverage) + TroublesOf(*set));
+}
+
+// ---- sweeps over batch sizes ----
+
+constexpr double kCoverage = 0.95;  // coverage of the bound (estimate/amounts.h)
+
+std::vector<Evaluated> EvaluatedSweeps(const std::vector<SweepAnswer>& answers, bool by_benchmark) {
+  Groups<SweepQuestion> groups;
+  for (const SweepAnswer& each : answers) {
+    Outcome outcome{.measured_mib = each.measured};
+    if (each.point > 0)
+      outcome.answer = estimate::Answer{.point_mib = each.point, .bound_mib = each.bound};
+    groups[{each.question, ""}].push_back(outcome);
+    if (by_benchmark) groups[{each.question, each.benchmark}].push_back(outcome);
+  }
+  std::vector<Evaluated> all;
+  for (const auto& [group, outcomes] : groups) {
+    all.push_back({.estimator = "amounts",
+                   .family = group.second,
+                   .score = estimate::ScoreOf(outcomes, 0),
+                   .memory = "shown",
+                   .asked = std::string(base::WordOf(group.first))});
+  }
+  return all;
+}
+
+std::string SweepTable(const std::vector<Evaluated>& all) {
+  Table table(TextsAndNumbers({"ASKED", "BENCHMARK"},
+                              {"N", "MEAN ERR", "MEDIAN", "P90", "COVERED", "BOUND OVER", "NONE"}));
+  for (const Evaluated& each : all) {
+    const estimate::Score& score = each.score;
+    const bool bounded = each.asked != base::WordOf(SweepQuestion::kSlope);
+    const auto of_bound = [&](double share) {
+      return bounded ? std::optional(share) : std::nullopt;
+    };
+    table.Add(ScoreRow(each.asked, each,
+                       {score.mean_error, score.median_error, score.p90_error,
+                        of_bound(score.covered), of_bound(score.bound_over)}));
+  }
+  return table.Text(ScreenOf(stdout)) +
+         "\nShares in %. Memory is what the driver reports. ASKED: what is predicted, and "
+         "from which runs:\n  batch left out        one batch size, from all other batch sizes\n"
+         "  from two smaller      a batch at least twice as large, from two smaller ones\n"
+         "  GPU left out          one batch size, from runs on another GPU type\n"
+         "  sample, GPU left out  memory per sample, from another GPU type\n"
+         "COVERED, BOUND OVER: the bound at 95 %. NONE: too far from the measured runs.\n";
+}
+
+void EvaluateSweeps(Context& context, const EvaluateFlags& flags) {
+  std::vector<SweepPoint> points;
+  for (const std::string& file : flags.runs) {
+    Result<std::vector<SweepPoint>> read = estimate::ReadSweeps(file);
+    if (!read) return context.Fail(NamedWrongly(read.error()));
+    std::ranges::move(*read, std::back_inserter(points));
+  }
+  const std::vector<SweepAnswer> answers = estimate::AskSweeps(points);
+  if (flags.rows) {
+    std::string rows = "asked,benchmark,measured,point,bound\n";
+    for (const SweepAnswer& each : answers) {
+      rows += fmt::format("{},{},{},{},{}\n", base::WordOf(each.question), each.benchmark,
+                          each.measured, each.point, each.bound);
+    }
+    return Print(context, rows);
+  }
+  const std::vector<Evaluated> all = EvaluatedSweeps(answers, flags.by == "benchmark");
+  Print(context, context.json
+                     ? base::DumpJson(EvaluationJson(all, points.size(), 0, kCoverage)) + "\n"
+                     : base::Counted(std::ssize(points), "point") + "\n\n" + SweepTable(all));
+}
+
+// Whether the files are sweeps, which need no model table.
+Result<bool> AreSweeps(const std::vector<std::string>& files) {
+  bool sweeps = !files.empty();
+  for (const std::string& file : files) {
+    const bool one = CARMA_TRY(estimate::IsSweep(file));
+    sweeps = sweeps && one;
+  }
+  return sweeps;
+}
+
+}  // namespace
+
+void EvaluateRuns(Context& context, const EvaluateFlags& flags) {
+  const Result<bool> sweeps = AreSweeps(flags.runs);
+  if (!sweeps) return context.Fail(NamedWrongly(sweeps.error()));
+  if (*sweeps) return EvaluateSweeps(context, flags);
+  if (flags.runs.empty() || flags.models.empty())
+    return context.Fail({ErrorCode::kInvalid, "expected --runs and --models together"});
+  EvaluateTransformers(context, flags);
 }
 
 }  // namespace carma::cli

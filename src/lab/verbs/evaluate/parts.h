@@ -1,13 +1,16 @@
 // The parts of `estimate evaluate`, which share its flags.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/json.h"
 #include "base/result.h"
 #include "cli/command.h"
+#include "cli/table.h"
 #include "estimate/calibration.h"
 #include "estimate/evaluate.h"
 
@@ -35,16 +38,32 @@ struct EvaluateFlags {
   std::int64_t card_mib = kUsualCardMib;
 };
 
+// An estimator's accuracy for all runs or for one group of them.
+struct Evaluated {
+  std::string estimator;
+  std::string family;  // the group; empty: all runs
+  estimate::Score score;
+  std::vector<estimate::ClassScore> classes = {};
+  std::string memory = {};  // with --runs: which memory was measured
+  std::string asked = {};   // with batch sweeps: what was predicted
+};
+
 // The JSON of a score in `estimate evaluate --json`.
 base::Json ScoreJson(const estimate::Score& score);
+// The JSON of `estimate evaluate --json`. runs, without_model: numbers of measured runs.
+base::Json EvaluationJson(const std::vector<Evaluated>& all, std::size_t runs,
+                          std::size_t without_model, double coverage);
+// A table row: `first`, the group, the number of runs, the shares in percent (an empty one does not
+// apply), and the number of runs without a prediction.
+std::vector<Cell> ScoreRow(const std::string& first, const Evaluated& each,
+                           const std::vector<std::optional<double>>& shares);
 
 // The following functions print results and report errors to the context.
 
 // --runs: compares the closed form for transformers with tables of measured runs. --by and
-// --leave-out: fields of estimate::FieldOf.
+// --leave-out: fields of estimate::FieldOf. In tables of batch sweeps, each run is predicted from
+// related runs.
 void EvaluateRuns(Context& context, const EvaluateFlags& flags);
-// --runs with batch sweeps: predicts each run from related runs.
-void EvaluateSweeps(Context& context, const EvaluateFlags& flags);
 
 // The --calibrate argument that selects each family in turn.
 inline constexpr const char* kEachFamily = "each";
