@@ -324,32 +324,30 @@ void AddEvaluateCommand(Syntax estimate, Context& context) {
       "need neither and take --by benchmark.\n"
       "Every verb also takes --json and --socket PATH.");
   auto flags = std::make_shared<EvaluateFlags>();
-  const auto add = [&](const char* name, std::string& target, const char* help, const char* type) {
-    verb.AddOption(name, type, target, help);
-  };
-  add("--layers", flags->layers, "the models' layer lists", "FILE");
-  add("--measured", flags->measured, "measurements of the same models", "FILE");
-  add("--catalogue", flags->catalogue,
-      "task descriptions with summaries, instead of --layers and --measured", "FILE");
+  verb.AddOption("--layers", "FILE", flags->layers, "the models' layer lists");
+  verb.AddOption("--measured", "FILE", flags->measured, "measurements of the same models");
+  verb.AddOption("--catalogue", "FILE", flags->catalogue,
+                 "task descriptions with summaries, instead of --layers and --measured");
   verb.AddOption("--runs", "FILE", flags->runs,
                  "tables of measured runs, instead of layer lists; may be repeated");
   verb.AddOption("--models", "FILE", flags->models, "model sizes for --runs; may be repeated");
-  add("--summaries", flags->summaries,
-      "summaries folder (default: summaries next to the catalogue)", "DIR");
-  add("-e,--estimator", flags->estimators, "only these estimators (default: all)", "LIST");
-  add("--optimizer", flags->optimizer,
-      "optimizer for rows without one (default: sgd-momentum; adam for a catalogue)", "NAME");
-  add("--weights", flags->weights,
-      "folder with weights for the gpumemnet estimators (default: the shipped ones)", "DIR");
-  add("--calibrate", flags->calibrate,
-      "learn the constant offset from this family's runs; each: from every family in turn",
-      "FAMILY");
-  add("--by", flags->by,
+  verb.AddOption("--summaries", "DIR", flags->summaries,
+                 "summaries folder (default: summaries next to the catalogue)");
+  verb.AddOption("-e,--estimator", "LIST", flags->estimators,
+                 "only these estimators (default: all)");
+  verb.AddOption("--optimizer", "NAME", flags->optimizer,
+                 "optimizer for rows without one (default: sgd-momentum; adam for a catalogue)");
+  verb.AddOption("--weights", "DIR", flags->weights,
+                 "folder with weights for the gpumemnet estimators (default: the shipped ones)");
+  verb.AddOption(
+      "--calibrate", "FAMILY", flags->calibrate,
+      "learn the constant offset from this family's runs; each: from every family in turn");
+  verb.AddOption(
+      "--by", "LIST", flags->by,
       "add a row per family; with --runs: per source, family, model, method, quantisation, "
-      "parallel, gpus",
-      "LIST");
-  add("--leave-out", flags->leave_out, "predict each of these groups from the other groups only",
-      "LIST");
+      "parallel, gpus");
+  verb.AddOption("--leave-out", "LIST", flags->leave_out,
+                 "predict each of these groups from the other groups only");
   verb.AddFlag("--summary-only", flags->summary_only,
                "describe models as torchsummary does, without input shapes");
   verb.AddFlag("--torchinfo", flags->torchinfo,

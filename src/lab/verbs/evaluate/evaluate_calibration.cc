@@ -76,14 +76,12 @@ std::string TextOf(const std::vector<Taught>& all, double coverage) {
 }
 
 estimate::Question QuestionOf(const DataSet& set, const Run& run, double coverage) {
-  estimate::Question question;
-  question.layers = &set.models[run.model];
-  question.batch = run.batch;
-  question.optimizer = run.optimizer;
-  question.precision = run.precision.value_or(estimate::Precision::kFp32);
-  question.gpus = run.gpus;
-  question.coverage = coverage;
-  return question;
+  return {.layers = &set.models[run.model],
+          .batch = run.batch,
+          .optimizer = run.optimizer,
+          .precision = run.precision.value_or(estimate::Precision::kFp32),
+          .gpus = run.gpus,
+          .coverage = coverage};
 }
 
 }  // namespace

@@ -16,10 +16,6 @@
 
 namespace carma::cli {
 
-// The usable memory of an A100 with 40 GiB. A run that did not fit should be predicted above this
-// value.
-inline constexpr std::int64_t kUsualCardMib = 39'500;
-
 struct EvaluateFlags {
   std::string layers, measured, catalogue, summaries;
   std::vector<std::string> runs;    // tables of measured runs
@@ -35,7 +31,9 @@ struct EvaluateFlags {
   std::string leave_out;  // fields; each group is predicted from the other groups only
   bool rows = false;
   double coverage = 0.95;
-  std::int64_t card_mib = kUsualCardMib;
+  // Usable memory of the measured GPU; by default that of an A100 with 40 GiB. A run that did not
+  // fit should be predicted above this value.
+  std::int64_t card_mib = 39'500;
 };
 
 // An estimator's accuracy for all runs or for one group of them.
