@@ -18,7 +18,6 @@
 #include "estimate/calibration.h"
 #include "estimate/evaluate.h"
 #include "estimate/gpumemnet.h"
-#include "estimate/sweeps.h"
 #include "lab/verbs/evaluate/parts.h"
 #include "lab/verbs/lab.h"
 
@@ -66,23 +65,6 @@ Result<std::vector<const estimate::EstimatorEntry*>> Chosen(const std::string& n
     chosen.push_back(entry);
   }
   return chosen;
-}
-
-std::vector<Evaluated> Evaluate(const std::string& name, const DataSet& set,
-                                const std::vector<Outcome>& outcomes, const EvaluateFlags& flags) {
-  std::map<std::string, std::vector<Outcome>> groups;
-  groups[""] = outcomes;
-  if (!flags.by.empty()) {
-    for (std::size_t i = 0; i < outcomes.size(); ++i)
-      groups[set.runs[i].family].push_back(outcomes[i]);
-  }
-  std::vector<Evaluated> evaluated;
-  evaluated.reserve(groups.size());
-  for (const auto& [family, of_family] : groups) {
-    evaluated.push_back({name, family, estimate::ScoreOf(of_family, flags.card_mib),
-                         estimate::ClassScoresOf(of_family)});
-  }
-  return evaluated;
 }
 
 // The accuracy of SM activity guessed from multiply-adds, if the data set has measured values.
@@ -185,9 +167,17 @@ Result<Evaluation> EvaluateAll(const std::vector<const estimate::EstimatorEntry*
       for (const Run& run : set.runs) families.push_back({run.family});
       outcomes = estimate::LeaveOut(outcomes, families, flags.coverage);
     }
-    std::ranges::move(Evaluate(std::string(entry->name), set, outcomes, flags),
-                      std::back_inserter(done.all));
-    if (flags.rows) done.rows += RowsOf(std::string(entry->name), set, outcomes);
+    const std::string name(entry->name);
+    if (flags.rows) done.rows += RowsOf(name, set, outcomes);
+    std::map<std::string, std::vector<Outcome>> groups{{"", outcomes}};
+    if (!flags.by.empty()) {
+      for (std::size_t i = 0; i < outcomes.size(); ++i)
+        groups[set.runs[i].family].push_back(outcomes[i]);
+    }
+    for (const auto& [family, of_family] : groups) {
+      done.all.push_back({name, family, estimate::ScoreOf(of_family, flags.card_mib),
+                          estimate::ClassScoresOf(of_family)});
+    }
   }
   return done;
 }
