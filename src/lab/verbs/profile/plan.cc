@@ -10,79 +10,43 @@
 namespace carma::cli {
 namespace {
 
-bool Wants(const PlanOptions& options, ProfileMethod method) {
-  return std::ranges::find(options.methods, method) != options.methods.end();
-}
-
 // The methods that this type allows: MIG for instances, with one process each; streams and MPS for
 // whole GPUs.
 std::vector<ProfileMethod> MethodsFor(const ProfiledType& type, const PlanOptions& options) {
   std::vector<ProfileMethod> methods;
   for (const auto& [method, word] : kProfileMethodWords) {
     const bool of_instances = method == ProfileMethod::kMig;
-    if (Wants(options, method) && of_instances == (type.instances > 0)) methods.push_back(method);
+    const bool wanted = std::ranges::find(options.methods, method) != options.methods.end();
+    if (wanted && of_instances == (type.instances > 0)) methods.push_back(method);
   }
   return methods;
 }
 
-class Planner {
- public:
-  Planner(std::span<const std::string> workloads, const PlanOptions& options)
-      : workloads_(workloads), options_(options) {}
+// Lists of workloads that run together.
+using MemberLists = std::vector<std::vector<std::string>>;
 
-  void Alone(const ProfiledType& type, ProfileMethod method) {
-    for (int repeat = 1; repeat <= options_.repeats; ++repeat) {
-      for (const std::string& each : workloads_)
-        plan_.push_back({method, type.name, {each}, repeat, std::nullopt});
-    }
+MemberLists PairsOf(std::span<const std::string> workloads) {
+  MemberLists pairs;
+  for (std::size_t i = 0; i < workloads.size(); ++i) {
+    for (std::size_t j = i; j < workloads.size(); ++j)
+      pairs.push_back({workloads[i], workloads[j]});
   }
+  return pairs;
+}
 
-  void Pairs(const ProfiledType& type, ProfileMethod method) {
-    for (int repeat = 1; repeat <= options_.repeats; ++repeat) {
-      for (std::size_t i = 0; i < workloads_.size(); ++i) {
-        for (std::size_t j = i; j < workloads_.size(); ++j) {
-          plan_.push_back(
-              {method, type.name, {workloads_[i], workloads_[j]}, repeat, std::nullopt});
-        }
-      }
-    }
+// Several copies of each workload: one copy is a solo run, two copies are a pair.
+MemberLists CopiesOf(std::span<const std::string> workloads, const ProfiledType& type,
+                     ProfileMethod method, const PlanOptions& options) {
+  MemberLists copies;
+  for (const int degree : options.degrees) {
+    if (degree == 1) continue;
+    if (degree == 2 && options.pairs && method != ProfileMethod::kMig) continue;
+    if (method == ProfileMethod::kMig && degree > type.instances) continue;
+    for (const std::string& each : workloads)
+      copies.emplace_back(static_cast<std::size_t>(degree), each);
   }
-
-  // Adds runs with several copies of each workload: one copy is a solo run, two copies are a pair.
-  void Degrees(const ProfiledType& type, ProfileMethod method) {
-    for (int repeat = 1; repeat <= options_.repeats; ++repeat) {
-      for (const int degree : options_.degrees) {
-        if (degree == 1) continue;
-        if (degree == 2 && options_.pairs && method != ProfileMethod::kMig) continue;
-        if (method == ProfileMethod::kMig && degree > type.instances) continue;
-        for (const std::string& each : workloads_) {
-          plan_.push_back({method, type.name,
-                           std::vector<std::string>(static_cast<std::size_t>(degree), each), repeat,
-                           std::nullopt});
-        }
-      }
-    }
-  }
-
-  // Each repeat runs without a watcher and then with each watcher, so that runs close in time are
-  // compared.
-  void Watchers(const ProfiledType& type) {
-    if (options_.watchers.empty()) return;
-    for (int repeat = 1; repeat <= options_.repeats; ++repeat) {
-      for (const std::string& each : workloads_) {
-        for (const Watcher watcher : options_.watchers)
-          plan_.push_back({ProfileMethod::kStreams, type.name, {each}, repeat, watcher});
-      }
-    }
-  }
-
-  std::vector<PlannedRun> Take() { return std::move(plan_); }
-
- private:
-  std::span<const std::string> workloads_;
-  const PlanOptions& options_;
-  std::vector<PlannedRun> plan_;
-};
+  return copies;
+}
 
 }  // namespace
 
@@ -94,20 +58,36 @@ std::string KeyOf(const PlannedRun& run) {
 
 std::vector<PlannedRun> PlanOf(std::span<const std::string> workloads,
                                std::span<const ProfiledType> types, const PlanOptions& options) {
-  Planner planner(workloads, options);
-  for (const ProfiledType& type : types) planner.Alone(type, ProfileMethod::kStreams);
-  for (const ProfiledType& type : types) {
-    // Even running as the only MPS client has a cost, mostly while loading.
-    const bool mps = type.instances == 0 && Wants(options, ProfileMethod::kMps);
-    if (mps && (options.pairs || !options.degrees.empty()))
-      planner.Alone(type, ProfileMethod::kMps);
-    for (const ProfileMethod method : MethodsFor(type, options)) {
-      if (options.pairs && method != ProfileMethod::kMig) planner.Pairs(type, method);
+  std::vector<PlannedRun> plan;
+  const auto add = [&](const ProfiledType& type, ProfileMethod method, const MemberLists& lists,
+                       const std::vector<std::optional<Watcher>>& watchers = {std::nullopt}) {
+    for (int repeat = 1; repeat <= options.repeats; ++repeat) {
+      for (const std::vector<std::string>& members : lists) {
+        for (const std::optional<Watcher> watcher : watchers)
+          plan.push_back({method, type.name, members, repeat, watcher});
+      }
     }
-    for (const ProfileMethod method : MethodsFor(type, options)) planner.Degrees(type, method);
+  };
+  MemberLists alone;
+  for (const std::string& each : workloads) alone.push_back({each});
+  for (const ProfiledType& type : types) add(type, ProfileMethod::kStreams, alone);
+  for (const ProfiledType& type : types) {
+    const std::vector<ProfileMethod> methods = MethodsFor(type, options);
+    // Even running as the only MPS client has a cost, mostly while loading.
+    const bool mps = std::ranges::find(methods, ProfileMethod::kMps) != methods.end();
+    if (mps && (options.pairs || !options.degrees.empty())) add(type, ProfileMethod::kMps, alone);
+    for (const ProfileMethod method : methods) {
+      if (options.pairs && method != ProfileMethod::kMig) add(type, method, PairsOf(workloads));
+    }
+    for (const ProfileMethod method : methods)
+      add(type, method, CopiesOf(workloads, type, method, options));
   }
-  for (const ProfiledType& type : types) planner.Watchers(type);
-  return planner.Take();
+  // Each repeat runs without a watcher and then with each watcher, so that runs close in time are
+  // compared.
+  const std::vector<std::optional<Watcher>> watchers(options.watchers.begin(),
+                                                     options.watchers.end());
+  for (const ProfiledType& type : types) add(type, ProfileMethod::kStreams, alone, watchers);
+  return plan;
 }
 
 std::optional<double> ExpectedS(
