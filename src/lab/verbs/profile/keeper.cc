@@ -20,6 +20,7 @@
 #include "base/spawn.h"
 #include "base/text.h"
 #include "base/try.h"
+#include "lab/verbs/noted_signals.h"
 #include "task/mps/mps_control.h"
 #include "task/process/process_tree.h"
 
@@ -37,31 +38,12 @@ constexpr std::size_t kMaxPending = 64 << 10;
 
 // ---- the keeper's side: descriptor 0 is its lifeline, descriptor 1 takes its messages ----
 
-volatile std::sig_atomic_t end_asked = 0;
-
-void OnEndAsked(int) {
-  end_asked = 1;
-}
-
-// Installs handlers so that a signal that terminates the keeper also terminates its program.
-void ServeSignals() {
-  struct sigaction action {};
-  action.sa_handler = OnEndAsked;
-  for (const int number : {SIGTERM, SIGINT, SIGHUP}) ::sigaction(number, &action, nullptr);
-  ::signal(SIGPIPE, SIG_IGN);  // a reader that is gone has also closed the lifeline
-}
-
 void Tell(const std::string& line) {
   (void)base::WriteAll(STDOUT_FILENO, line + "\n");
 }
 
 bool LifelineClosed(const pollfd& lifeline) {
-  return end_asked != 0 || (lifeline.revents & (POLLIN | POLLHUP | POLLERR)) != 0;
-}
-
-void ReapAll() {
-  while (::waitpid(-1, nullptr, WNOHANG) > 0) {
-  }
+  return interrupted || (lifeline.revents & (POLLIN | POLLHUP | POLLERR)) != 0;
 }
 
 // Terminates all processes below the keeper. Detached processes have become its children.
@@ -69,7 +51,8 @@ void EndDescendants() {
   const auto kill_from = Clock::now() + kGrace;
   bool told = false;
   while (true) {
-    ReapAll();
+    while (::waitpid(-1, nullptr, WNOHANG) > 0) {
+    }
     const std::vector<base::ProcessStat> living = task::Descendants(::getpid());
     if (living.empty()) return;
     const bool kill = Clock::now() >= kill_from;
@@ -90,7 +73,7 @@ int CodeOf(int status) {
 // arguments: workdir (may be empty), output, command…
 int KeepProgram(const std::vector<std::string>& arguments) {
   const std::vector<std::string> command(arguments.begin() + 2, arguments.end());
-  Tell(fmt::format("began {}", base::BootTimeNs()));
+  const std::int64_t began_ns = base::BootTimeNs();
   const auto spawned = base::Spawn(
       command, {.files = {"/dev/null", arguments[1], arguments[1]}, .folder = arguments[0]});
   if (!spawned) {
@@ -104,46 +87,39 @@ int KeepProgram(const std::vector<std::string>& arguments) {
     const std::int64_t now_ns = base::BootTimeNs();
     int status = 0;
     if (::waitpid(spawned->pid, &status, WNOHANG) == spawned->pid) {
-      Tell(fmt::format("ended {} {}", now_ns, CodeOf(status)));
-      break;
-    }
-    if (end_asked != 0 || (seen > 0 && LifelineClosed(entries[0]))) {
+      Tell(fmt::format("ended {} {} {}", began_ns, now_ns, CodeOf(status)));
       EndDescendants();
-      Tell(fmt::format("ended {} {}", base::BootTimeNs(), 128 + SIGTERM));
+      return 0;
+    }
+    if (interrupted || (seen > 0 && LifelineClosed(entries[0]))) {
+      EndDescendants();
+      Tell(fmt::format("ended {} {} {}", began_ns, base::BootTimeNs(), 128 + SIGTERM));
       return 0;
     }
   }
-  EndDescendants();
-  return 0;
-}
-
-// Makes a new folder with a short name, because the socket paths in it must be short.
-Result<std::string> OwnFolder() {
-  std::string folder = "/tmp/carma-profile-XXXXXX";
-  if (::mkdtemp(folder.data()) == nullptr) return FailErrno(errno, folder);
-  ::chmod(folder.c_str(), 0755);
-  return folder;
 }
 
 // arguments: shim, control program, UUID, state of a simulated server (may be empty), timeout in ms
 int KeepMps(const std::vector<std::string>& arguments) {
-  const Result<std::string> folder = OwnFolder();
-  if (!folder) {
-    Tell("failed " + folder.error().message);
+  // The name is short, because the socket paths in the folder must be short.
+  std::string folder = "/tmp/carma-profile-XXXXXX";
+  if (::mkdtemp(folder.data()) == nullptr) {
+    Tell("failed " + FailErrno(errno, folder).error().message);
     return 1;
   }
-  task::MpsSetup setup{arguments[0], arguments[1], *folder, {}};
+  ::chmod(folder.c_str(), 0755);
+  task::MpsSetup setup{arguments[0], arguments[1], folder, {}};
   if (!arguments[3].empty()) setup.environment["CARMA_SIMGPU_STATE"] = arguments[3];
   const task::MpsControl control(setup, {::getuid(), ::getgid(), arguments[2]});
   const std::chrono::milliseconds patience(base::ParseInt(arguments[4]).value_or(10'000));
   const auto server = control.Ready(Clock::now() + patience);
-  Tell(server ? "ready " + *folder : "failed " + server.error().message);
+  Tell(server ? "ready " + folder : "failed " + server.error().message);
   pollfd lifeline{STDIN_FILENO, POLLIN, 0};
   while (server && !LifelineClosed(lifeline)) ::poll(&lifeline, 1, -1);
   control.Quit(Clock::now() + kMpsEnd);
   EndDescendants();
   std::error_code ignored;
-  std::filesystem::remove_all(*folder, ignored);
+  std::filesystem::remove_all(folder, ignored);
   return server ? 0 : 1;
 }
 
@@ -151,21 +127,19 @@ int KeepMps(const std::vector<std::string>& arguments) {
 
 Result<Keeper> StartKeeper(std::vector<std::string> arguments,
                            const std::optional<std::vector<std::string>>& environment) {
-  Result<base::Pipe> lifeline = base::MakePipe();
-  Result<base::Pipe> words = base::MakePipe(false);
-  if (!lifeline) return std::unexpected(lifeline.error());
-  if (!words) return std::unexpected(words.error());
+  base::Pipe lifeline = CARMA_TRY(base::MakePipe());
+  base::Pipe words = CARMA_TRY(base::MakePipe(false));
   const std::string self = base::ExecutableDir() + "/carma-lab";
   arguments.insert(arguments.begin(), {self, std::string(kKeepWord)});
   const auto spawned =
-      base::Spawn(arguments, {.files = {lifeline->read.get(), words->write.get(), "/dev/null"},
+      base::Spawn(arguments, {.files = {lifeline.read.get(), words.write.get(), "/dev/null"},
                               .environment = environment,
                               .session = true});
   if (!spawned) return FailErrno(spawned.error(), "cannot start " + self);
   Keeper keeper;
   keeper.pid = spawned->pid;
-  keeper.lifeline = std::move(lifeline->write);
-  keeper.words = std::move(words->read);
+  keeper.lifeline = std::move(lifeline.write);
+  keeper.words = std::move(words.read);
   return keeper;
 }
 
@@ -178,7 +152,9 @@ Keeper::~Keeper() {
 }
 
 int RunKeeper(const std::vector<std::string>& arguments) {
-  ServeSignals();
+  // A signal that terminates the keeper must also terminate its program.
+  const NotedSignals signals;
+  ::signal(SIGPIPE, SIG_IGN);  // a reader that is gone has also closed the lifeline
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   if (arguments.size() >= 4 && arguments[0] == kProgramWord)
     return KeepProgram({arguments.begin() + 1, arguments.end()});
@@ -202,31 +178,18 @@ void KeptProgram::Listen() {
   while ((n = ::read(fd(), buffer, sizeof buffer)) > 0 && pending_.size() < kMaxPending)
     pending_.append(buffer, static_cast<std::size_t>(n));
   for (std::size_t end = 0; (end = pending_.find('\n')) != std::string::npos;) {
-    Take(std::string_view(pending_).substr(0, end));
+    const std::string_view line = std::string_view(pending_).substr(0, end);
+    const std::vector<std::string_view> words = base::SplitWords(line);
+    if (line.starts_with("failed ")) outcome_ = Invalid(std::string(line.substr(7)));
+    if (words.size() == 4 && words[0] == "ended") {
+      outcome_ = KeptRun{base::ParseInt(words[1]).value_or(0), base::ParseInt(words[2]).value_or(0),
+                         static_cast<int>(base::ParseInt(words[3]).value_or(-1))};
+    }
     pending_.erase(0, end + 1);
   }
   // The program is considered to have exited only once its keeper has exited. Until then, some of
   // the program's processes may still be alive.
   if (n == 0) ended_ = true;
-}
-
-void KeptProgram::Take(std::string_view line) {
-  if (line.starts_with("failed ")) {
-    failure_ = line.substr(7);
-    return;
-  }
-  const std::vector<std::string_view> words = base::SplitWords(line);
-  if (words.size() >= 2 && words[0] == "began") began_ns_ = base::ParseInt(words[1]);
-  if (words.size() == 3 && words[0] == "ended") {
-    ended_ns_ = base::ParseInt(words[1]);
-    code_ = static_cast<int>(base::ParseInt(words[2]).value_or(-1));
-  }
-}
-
-Result<KeptRun> KeptProgram::Outcome() const {
-  if (!failure_.empty()) return Invalid(failure_);
-  if (!began_ns_ || !ended_ns_) return Fail(ErrorCode::kIo, "it was stopped");
-  return KeptRun{*began_ns_, *ended_ns_, code_};
 }
 
 Result<KeptMps> KeptMps::Start(const Order& order) {

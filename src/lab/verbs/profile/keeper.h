@@ -9,7 +9,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -67,21 +66,16 @@ class KeptProgram {
   bool ended() const { return ended_; }
   // Returns the result once the program has exited, kInvalid if the command cannot be run, or kIo
   // if the keeper was killed.
-  Result<KeptRun> Outcome() const;
-  // Start time in CLOCK_BOOTTIME; empty if the keeper has not reported it yet.
-  std::optional<std::int64_t> began_ns() const { return began_ns_; }
+  const Result<KeptRun>& Outcome() const { return outcome_; }
   // Stops the program: SIGTERM to all its processes, then SIGKILL after five seconds.
   void Stop() { keeper_.lifeline.reset(); }
 
  private:
   explicit KeptProgram(Keeper keeper) : keeper_(std::move(keeper)) {}
-  void Take(std::string_view line);
 
   Keeper keeper_;
   std::string pending_;
-  std::optional<std::int64_t> began_ns_, ended_ns_;
-  int code_ = 0;
-  std::string failure_;
+  Result<KeptRun> outcome_ = Fail(ErrorCode::kIo, "it was stopped");
   bool ended_ = false;
 };
 
