@@ -18,6 +18,7 @@
 namespace carma::cli {
 namespace {
 
+constexpr const char* kRunsFile = "runs.jsonl";
 // A program counts as loading while its activity is below this share of the usual value.
 constexpr double kActiveShare = 0.1;
 
@@ -70,23 +71,14 @@ std::optional<double> MeanSmActive(std::span<const ProfileSample> samples, doubl
   return std::clamp(sum / (to_s - from_s), 0.0, 1.0);
 }
 
-namespace {
-
-using base::Json;
-using base::JsonReader;
-
-constexpr const char* kRunsFile = "/runs.jsonl";
-
-}  // namespace
-
 std::string MeasuredRunJson(const MeasuredRun& run) {
   return base::DumpJson(base::FieldsToJson(run, base::Absent::kLeftOut));
 }
 
 Result<MeasuredRun> ParseMeasuredRun(std::string_view line) {
-  const Json json = CARMA_TRY(base::ParseJson(line));
+  const base::Json json = CARMA_TRY(base::ParseJson(line));
   MeasuredRun run = CARMA_TRY(base::FieldsFromJson<MeasuredRun>(json, "", base::Unknown::kRefused));
-  JsonReader in(json, "");
+  base::JsonReader in(json, "");
   const std::vector<std::string>& members = run.run.members;
   if (!profile::IsName(run.run.gpu_type)) in.Complain("gpu_type", profile::kNameRule);
   if (members.empty()) in.Complain("members", "at least one name");
@@ -117,32 +109,33 @@ Result<KeptRuns> ParseMeasuredRuns(std::string_view text, std::string_view where
 
 Result<ResultFolder> ResultFolder::Open(const std::string& path) {
   CARMA_TRY(base::MakeDirs(path));
-  const std::string name = path + kRunsFile;
-  base::UniqueFd file(::open(name.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
-  if (!file) return FailErrno(errno, name);
-  if (::flock(file.get(), LOCK_EX | LOCK_NB) != 0)
+  const std::string name = path + "/" + kRunsFile;
+  ResultFolder folder(path);
+  folder.file_.reset(::open(name.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
+  if (!folder.file_) return FailErrno(errno, name);
+  if (::flock(folder.file_.get(), LOCK_EX | LOCK_NB) != 0)
     return Conflict(path + ": another carma profile is using this folder");
-  const std::string text = CARMA_TRY(base::ReadFile(name, kMaxRunsBytes));
+  const std::string text = CARMA_TRY(folder.Read(kRunsFile));
   KeptRuns kept = CARMA_TRY(ParseMeasuredRuns(text, name));
   if (kept.whole_bytes < text.size() &&
-      ::ftruncate(file.get(), static_cast<off_t>(kept.whole_bytes)) != 0) {
+      ::ftruncate(folder.file_.get(), static_cast<off_t>(kept.whole_bytes)) != 0) {
     return FailErrno(errno, name);
   }
-  return ResultFolder(path, std::move(file), std::move(kept.runs));
+  folder.runs_ = std::move(kept.runs);
+  return folder;
 }
 
 Result<ResultFolder> ResultFolder::Look(const std::string& path) {
-  const std::string name = path + kRunsFile;
-  if (!base::Exists(name)) return ResultFolder(path, {}, {});
-  const std::string text = CARMA_TRY(base::ReadFile(name, kMaxRunsBytes));
-  KeptRuns kept = CARMA_TRY(ParseMeasuredRuns(text, name));
-  return ResultFolder(path, {}, std::move(kept.runs));
+  ResultFolder folder(path);
+  const std::string text = CARMA_TRY(folder.Read(kRunsFile));
+  folder.runs_ = CARMA_TRY(ParseMeasuredRuns(text, path + "/" + kRunsFile)).runs;
+  return folder;
 }
 
 Result<Unit> ResultFolder::Add(MeasuredRun run) {
   if (auto wrote = base::WriteAll(file_.get(), MeasuredRunJson(run) + "\n"); !wrote)
-    return base::Wrap(wrote.error(), path_ + kRunsFile);
-  if (::fsync(file_.get()) != 0) return FailErrno(errno, path_ + kRunsFile);
+    return base::Wrap(wrote.error(), path_ + "/" + kRunsFile);
+  if (::fsync(file_.get()) != 0) return FailErrno(errno, path_ + "/" + kRunsFile);
   runs_.push_back(std::move(run));
   return Unit{};
 }

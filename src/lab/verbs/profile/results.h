@@ -117,8 +117,7 @@ class ResultFolder {
   Result<std::string> Read(const std::string& name) const;
 
  private:
-  ResultFolder(std::string path, base::UniqueFd file, std::vector<MeasuredRun> runs)
-      : path_(std::move(path)), file_(std::move(file)), runs_(std::move(runs)) {}
+  explicit ResultFolder(std::string path) : path_(std::move(path)) {}
 
   std::string path_;
   base::UniqueFd file_;
