@@ -137,7 +137,7 @@ class ProfileCall {
   std::string Refusal(const PlannedRun& run) const;
   std::optional<double> LeftS() const;
   std::string LeftText() const;
-  Measurement::Options MeasurementOptions() const;
+  MeasureOptions OptionsHere() const;
   void Say(const std::string& text) const {
     std::fprintf(context_.err, "%s\n", text.c_str());
     std::fflush(context_.err);
@@ -194,7 +194,7 @@ Result<Unit> ProfileCall::TakeWorkloads(std::vector<ProfiledWorkload> wanted) {
   return folder_.Write(kWorkloadsFile, lines);
 }
 
-Measurement::Options ProfileCall::MeasurementOptions() const {
+MeasureOptions ProfileCall::OptionsHere() const {
   return {.settings = settings_,
           .workloads = workloads_,
           .outputs = folder_.path() + "/output",
@@ -217,8 +217,8 @@ Result<Unit> ProfileCall::Calibrate() {
     if (found == known.end() && wanted == workloads_.end()) continue;
     if (found == known.end()) {
       Say("calibrating " + each.name);
-      Measurement measurement(MeasurementOptions(), *probe_.probe, lanes_);
-      const std::string output = CARMA_TRY(measurement.Calibrate(each));
+      const std::string output =
+          CARMA_TRY(RunCalibration(OptionsHere(), *probe_.probe, lanes_.front(), each));
       const Result<double> steps = StepsTold(output);
       if (!steps) return base::Wrap(steps.error(), "calibration of " + each.name);
       known.push_back(WithSteps(each, *steps));
@@ -337,7 +337,7 @@ std::string ProfileCall::Refusal(const PlannedRun& run) const {
 Result<Unit> ProfileCall::Measure() {
   ProgressLine line(context_, kLogEvery);
   std::string left = LeftText();
-  Measurement::Listener listener;
+  MeasureListener listener;
   listener.take = [&](MeasuredRun run) {
     const std::string key = KeyOf(run.run);
     Result<Unit> added = folder_.Add(std::move(run));
@@ -350,8 +350,7 @@ Result<Unit> ProfileCall::Measure() {
     line.Show(fmt::format("{} of {}, {}; now {}", planned_ - plan_.size(),
                           base::Counted(planned_, "run"), left, base::Join(under_way, " | ")));
   };
-  Measurement measurement(MeasurementOptions(), *probe_.probe, lanes_);
-  const Result<Unit> measured = measurement.Run(plan_, listener);
+  const Result<Unit> measured = MeasureRuns(OptionsHere(), *probe_.probe, lanes_, plan_, listener);
   line.End();
   return measured;
 }

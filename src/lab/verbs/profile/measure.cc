@@ -5,12 +5,16 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <map>
+#include <memory>
+#include <set>
 
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/text.h"
 #include "base/try.h"
+#include "lab/verbs/profile/keeper.h"
 #include "task/mps/mps.h"
 
 namespace carma::cli {
@@ -56,16 +60,22 @@ std::string LastLine(const std::string& path) {
   return last.empty() ? "without output" : base::Printable(last);
 }
 
-}  // namespace
+ProfileSample SampleOf(const gpu::Reading& reading, double at_s) {
+  return {.at_s = at_s,
+          .sm_active = reading.sm_active,
+          .utilization = reading.utilization,
+          .used_mib = reading.used_mib,
+          .energy_j = reading.energy_j};
+}
 
 // ---- one run ----
 
-class Measurement::ActiveRun {
+class ActiveRun {
  public:
-  ActiveRun(PlannedRun run, const Lane& lane, const Options& options, ProfileSample before)
+  ActiveRun(PlannedRun run, const Lane& lane, const MeasureOptions& options,
+            const gpu::Reading& before)
       : run_(std::move(run)), lane_(lane), options_(options), start_ns_(base::BootTimeNs()) {
-    before.at_s = 0;
-    samples_.push_back(before);
+    samples_.push_back(SampleOf(before, 0));
     for (const std::string& member : run_.members) slots_.push_back({.workload = member});
   }
 
@@ -81,10 +91,9 @@ class Measurement::ActiveRun {
       mps_.emplace(std::move(*mps));
     }
     if (run_.cost_of == Watcher::kNvidiaSmi || run_.cost_of == Watcher::kDcgmi) {
-      auto watcher = CARMA_TRY(KeptProgram::Start({.command = WatcherCommand(*run_.cost_of),
-                                                   .environment = EnvironmentWith({}),
-                                                   .output = "/dev/null"}));
-      watcher_.emplace(std::move(watcher));
+      watcher_.emplace(CARMA_TRY(KeptProgram::Start({.command = WatcherCommand(*run_.cost_of),
+                                                     .environment = EnvironmentWith({}),
+                                                     .output = "/dev/null"})));
     }
     start_ns_ = base::BootTimeNs();
     for (std::size_t i = 0; i < slots_.size(); ++i) CARMA_TRY(StartMember(i));
@@ -119,19 +128,21 @@ class Measurement::ActiveRun {
         Fails(std::string(base::WordOf(*run_.cost_of)) + " exited on its own");
     }
     const bool all = std::ranges::all_of(slots_, [](const Slot& slot) { return slot.ended_once; });
-    if (all || !failed_.empty()) return StopAll();
+    if (all || !failed_.empty()) {
+      StopAll();
+      return Unit{};
+    }
     for (std::size_t i = 0; i < slots_.size(); ++i) {
-      if (slots_[i].program) continue;
-      CARMA_TRY(StartMember(i));
+      if (!slots_[i].program) CARMA_TRY(StartMember(i));
     }
     return Unit{};
   }
 
-  void TakeSample(ProfileSample sample, std::int64_t at_ns) {
-    sample.at_s = Since(at_ns);
-    if (sample.at_s <= samples_.back().at_s) return;
+  void TakeSample(const gpu::Reading& reading, std::int64_t at_ns) {
+    const double at_s = Since(at_ns);
+    if (at_s <= samples_.back().at_s) return;
     read_after_ = over();
-    samples_.push_back(sample);
+    samples_.push_back(SampleOf(reading, at_s));
   }
 
   // If the driver does not respond, the run does not wait for a final reading.
@@ -160,10 +171,6 @@ class Measurement::ActiveRun {
     return measured;
   }
 
-  std::string OutputOf(std::size_t member) const {
-    return fmt::format("{}/{}-{}.log", options_.outputs, lane_.devices[0], member + 1);
-  }
-
  private:
   struct Slot {
     std::string workload;
@@ -187,15 +194,18 @@ class Measurement::ActiveRun {
     return EnvironmentWith(wanted);
   }
 
+  std::string OutputOf(std::size_t member) const {
+    return fmt::format("{}/{}-{}.log", options_.outputs, lane_.devices[0], member + 1);
+  }
+
   Result<Unit> StartMember(std::size_t i) {
     const auto workload =
         std::ranges::find(options_.workloads, slots_[i].workload, &ProfiledWorkload::name);
     CARMA_CHECK(workload != options_.workloads.end(), "a planned workload is unknown");
-    auto program = CARMA_TRY(KeptProgram::Start({.command = workload->command,
-                                                 .environment = EnvironmentOf(i),
-                                                 .workdir = workload->workdir,
-                                                 .output = OutputOf(i)}));
-    slots_[i].program.emplace(std::move(program));
+    slots_[i].program.emplace(CARMA_TRY(KeptProgram::Start({.command = workload->command,
+                                                            .environment = EnvironmentOf(i),
+                                                            .workdir = workload->workdir,
+                                                            .output = OutputOf(i)})));
     return Unit{};
   }
 
@@ -220,17 +230,16 @@ class Measurement::ActiveRun {
     if (failed_.empty() && !stopping_) failed_ = why;
   }
 
-  Result<Unit> StopAll() {
+  void StopAll() {
     stopping_ = true;
     for (Slot& slot : slots_) {
       if (slot.program) slot.program->Stop();
     }
-    return Unit{};
   }
 
   PlannedRun run_;
   const Lane& lane_;
-  const Options& options_;
+  const MeasureOptions& options_;
   std::int64_t start_ns_;
   std::optional<KeptMps> mps_;  // must outlive its clients
   std::optional<KeptProgram> watcher_;
@@ -243,212 +252,195 @@ class Measurement::ActiveRun {
 };
 
 // A lane with its current run.
-class Measurement::Place {
+struct Place {
+  const Lane& lane;
+  std::unique_ptr<ActiveRun> run = nullptr;
+  std::int64_t busy_since_ns = 0;  // since when another process has used the lane; 0: not used
+};
+
+// ---- all runs ----
+
+class Measurement {
  public:
-  Place(Lane lane, gpu::Probe& probe) : lane_(std::move(lane)), probe_(probe) {}
+  Measurement(const MeasureOptions& options, gpu::Probe& probe, std::span<const Lane> lanes,
+              std::deque<PlannedRun> plan, const MeasureListener& listener)
+      : options_(options), probe_(probe), plan_(std::move(plan)), listener_(listener) {
+    for (const Lane& lane : lanes) places_.push_back({lane});
+  }
 
-  const Lane& lane() const { return lane_; }
-  std::unique_ptr<ActiveRun>& run() { return run_; }
-  const ActiveRun* run() const { return run_.get(); }
+  Result<Unit> Run() {
+    while (!plan_.empty() ||
+           std::ranges::any_of(places_, [](const Place& place) { return place.run != nullptr; })) {
+      CARMA_TRY(Step());
+    }
+    return Unit{};
+  }
 
-  // Samples the lane before the run. Empty if another process uses the GPU; `by` then describes
-  // that process. Returns the driver's errors.
-  Result<std::optional<ProfileSample>> LookBefore(const Options& options, std::string& by) const {
-    std::optional<ProfileSample> first;
-    for (const std::size_t device : lane_.devices) {
-      const auto reading = probe_.Read(device, base::FromMs(base::BootTimeNs() / 1'000'000));
+ private:
+  Result<Unit> Step() {
+    if (options_.interrupted && *options_.interrupted) return Conflict("interrupted");
+    CARMA_TRY(TakeNews());
+    for (Place& place : places_) {
+      if (!place.run) CARMA_TRY(StartOn(place));
+    }
+    std::vector<std::string> under_way;
+    for (const Place& place : places_) {
+      if (place.run) under_way.push_back(base::Join(place.run->planned().members, " + "));
+    }
+    listener_.show(under_way);
+    Wait();
+    ReadGpus();
+    return Unit{};
+  }
+
+  auto Read(std::size_t device) const {
+    return probe_.Read(device, base::FromMs(base::BootTimeNs() / 1'000'000));
+  }
+
+  // Reads the lane's first device before a run. Empty if another process uses the lane; `by` then
+  // describes that process. Returns the driver's errors.
+  Result<std::optional<gpu::Reading>> ReadBefore(const Lane& lane, std::string& by) const {
+    std::optional<gpu::Reading> first;
+    for (const std::size_t device : lane.devices) {
+      const auto reading = Read(device);
       if (!reading) return std::unexpected(reading.error().AsError());
       for (const gpu::ProcessUse& use : reading->processes) {
-        if (use.mps_server || options.beside_others) continue;
+        if (use.mps_server || options_.beside_others) continue;
         by = fmt::format("process {}", use.pid);
         return std::nullopt;
       }
       // In many containers the driver lists no processes, so memory in use also counts as a sign of
       // other processes.
-      if (reading->used_mib > options.settings.unattributed_mib && !options.beside_others) {
+      if (reading->used_mib > options_.settings.unattributed_mib && !options_.beside_others) {
         by = fmt::format("a process that holds {}", base::FormatMib(reading->used_mib));
         return std::nullopt;
       }
-      if (!first) first = SampleOf(*reading);
+      if (!first) first = *reading;
     }
     return first;
   }
 
-  // Takes a sample; empty if the driver did not respond this time.
-  std::optional<ProfileSample> Look() const {
-    const auto reading =
-        probe_.Read(lane_.devices[0], base::FromMs(base::BootTimeNs() / 1'000'000));
-    if (!reading) return std::nullopt;
-    return SampleOf(*reading);
+  // Only one run at a time is allowed on a board. While the cost of monitoring is being measured,
+  // no other run may use the machine.
+  bool MayStart(const Place& place, const PlannedRun& run) const {
+    if (run.gpu_type != place.lane.gpu_type) return false;
+    if (run.method == ProfileMethod::kMig && run.members.size() > place.lane.devices.size())
+      return false;
+    return std::ranges::none_of(places_, [&](const Place& other) {
+      return other.run &&
+             (run.cost_of || other.run->planned().cost_of || other.lane.board == place.lane.board);
+    });
   }
 
-  // How long another process has used the lane, in nanoseconds.
-  std::int64_t BusyFor(std::int64_t now_ns) {
-    if (busy_since_ns_ == 0) busy_since_ns_ = now_ns;
-    return now_ns - busy_since_ns_;
-  }
-  void NotBusy() { busy_since_ns_ = 0; }
-
- private:
-  static ProfileSample SampleOf(const gpu::Reading& reading) {
-    return {.at_s = 0,
-            .sm_active = reading.sm_active,
-            .utilization = reading.utilization,
-            .used_mib = reading.used_mib,
-            .energy_j = reading.energy_j};
+  // Workloads that still have solo runs to do.
+  std::set<std::string> StillAlone(const std::string& gpu_type) const {
+    std::set<std::string> names;
+    const auto note = [&](const PlannedRun& run) {
+      if (run.alone() && !run.cost_of && run.gpu_type == gpu_type) names.insert(run.members[0]);
+    };
+    for (const PlannedRun& run : plan_) note(run);
+    for (const Place& each : places_) {
+      if (each.run) note(each.run->planned());
+    }
+    return names;
   }
 
-  Lane lane_;
+  Result<Unit> StartOn(Place& place) {
+    // Solo runs must come first, because they show whether the members fit on the GPU together.
+    const std::set<std::string> alone = StillAlone(place.lane.gpu_type);
+    const auto next = std::ranges::find_if(plan_, [&](const PlannedRun& run) {
+      return MayStart(place, run) &&
+             (run.alone() || std::ranges::none_of(run.members, [&](const std::string& member) {
+                return alone.contains(member);
+              }));
+    });
+    if (next == plan_.end()) return Unit{};
+    if (std::string why = listener_.refuse(*next); !why.empty()) {
+      MeasuredRun refused{.run = std::move(*next), .gpu = place.lane.board};
+      refused.failed = std::move(why);
+      plan_.erase(next);
+      return listener_.take(std::move(refused));
+    }
+    std::string by;
+    const auto before = CARMA_TRY(ReadBefore(place.lane, by));
+    if (!before) {
+      const std::int64_t now_ns = base::BootTimeNs();
+      if (place.busy_since_ns == 0) place.busy_since_ns = now_ns;
+      if (now_ns - place.busy_since_ns < kOthersPatienceNs) return Unit{};
+      return Conflict("GPU {} is used by {}; use a free GPU (--beside-others measures anyway)",
+                      place.lane.devices[0], by);
+    }
+    place.busy_since_ns = 0;
+    place.run = std::make_unique<ActiveRun>(std::move(*next), place.lane, options_, *before);
+    plan_.erase(next);
+    return place.run->Begin();
+  }
+
+  Result<Unit> TakeNews() {
+    for (Place& place : places_) {
+      if (!place.run) continue;
+      CARMA_TRY(place.run->TakeNews());
+      if (!place.run->complete()) continue;
+      MeasuredRun measured = place.run->Measured();
+      place.run.reset();  // also stops its MPS server
+      if (!measured.failed.empty() && measured.run.members.size() == 1 && !measured.run.cost_of)
+        return Invalid("alone, " + measured.failed);
+      CARMA_TRY(listener_.take(std::move(measured)));
+    }
+    return Unit{};
+  }
+
+  void ReadGpus() {
+    const std::int64_t now_ns = base::BootTimeNs();
+    if (now_ns < next_look_ns_) return;
+    const double period_s = base::Seconds(options_.settings.sample_period) / options_.time_scale;
+    next_look_ns_ = now_ns + std::max(kLeastLookNs, static_cast<std::int64_t>(period_s * kNsPerS));
+    for (const Place& place : places_) {
+      if (!place.run || !place.run->WantsSamples()) continue;
+      const std::int64_t at_ns = base::BootTimeNs();
+      if (const auto reading = Read(place.lane.devices[0])) {
+        place.run->TakeSample(*reading, at_ns);
+      } else {
+        place.run->NotAnswered();
+      }
+    }
+  }
+
+  void Wait() {
+    std::vector<pollfd> entries;
+    for (const Place& place : places_) {
+      if (place.run) place.run->AddFds(entries);
+    }
+    const std::int64_t left_ns = std::max<std::int64_t>(0, next_look_ns_ - base::BootTimeNs());
+    ::poll(entries.data(), entries.size(), static_cast<int>((left_ns + 999'999) / 1'000'000));
+  }
+
+  const MeasureOptions& options_;
   gpu::Probe& probe_;
-  std::unique_ptr<ActiveRun> run_;
-  std::int64_t busy_since_ns_ = 0;
+  std::deque<PlannedRun> plan_;
+  const MeasureListener& listener_;
+  std::vector<Place> places_;
+  std::int64_t next_look_ns_ = 0;
 };
 
-// ---- all runs ----
+}  // namespace
 
-Measurement::Measurement(Options options, gpu::Probe& probe, std::vector<Lane> lanes)
-    : options_(std::move(options)), probe_(probe) {
-  for (Lane& lane : lanes) places_.push_back(std::make_unique<Place>(std::move(lane), probe_));
+Result<Unit> MeasureRuns(const MeasureOptions& options, gpu::Probe& probe,
+                         std::span<const Lane> lanes, std::deque<PlannedRun> plan,
+                         const MeasureListener& listener) {
+  return Measurement(options, probe, lanes, std::move(plan), listener).Run();
 }
 
-Measurement::~Measurement() = default;
-
-// Only one run at a time is allowed on a board. While the cost of monitoring is being measured, no
-// other run may use the machine.
-bool Measurement::MayStart(const Place& place, const PlannedRun& run) const {
-  if (run.gpu_type != place.lane().gpu_type) return false;
-  if (run.method == ProfileMethod::kMig && run.members.size() > place.lane().devices.size())
-    return false;
-  return std::ranges::none_of(places_, [&](const std::unique_ptr<Place>& each) {
-    const ActiveRun* other = std::as_const(*each).run();
-    return other &&
-           (run.cost_of || other->planned().cost_of || each->lane().board == place.lane().board);
-  });
-}
-
-// Workloads that still have solo runs to do.
-std::set<std::string> Measurement::StillAlone(const std::string& gpu_type,
-                                              const std::deque<PlannedRun>& plan) const {
-  std::set<std::string> names;
-  const auto note = [&](const PlannedRun& run) {
-    if (run.alone() && !run.cost_of && run.gpu_type == gpu_type) names.insert(run.members[0]);
-  };
-  for (const PlannedRun& run : plan) note(run);
-  for (const std::unique_ptr<Place>& each : places_) {
-    if (const ActiveRun* run = std::as_const(*each).run()) note(run->planned());
-  }
-  return names;
-}
-
-Result<Unit> Measurement::StartOn(Place& place, std::deque<PlannedRun>& plan,
-                                  const Listener& listener) {
-  // Solo runs must come first, because they show whether the members fit on the GPU together.
-  const std::set<std::string> alone = StillAlone(place.lane().gpu_type, plan);
-  const auto next = std::ranges::find_if(plan, [&](const PlannedRun& run) {
-    return MayStart(place, run) &&
-           (run.alone() || std::ranges::none_of(run.members, [&](const std::string& member) {
-              return alone.contains(member);
-            }));
-  });
-  if (next == plan.end()) return Unit{};
-  if (std::string why = listener.refuse(*next); !why.empty()) {
-    MeasuredRun refused{.run = std::move(*next), .gpu = place.lane().board};
-    refused.failed = std::move(why);
-    plan.erase(next);
-    return listener.take(std::move(refused));
-  }
-  std::string by;
-  const auto before = CARMA_TRY(place.LookBefore(options_, by));
-  if (!before) {
-    if (place.BusyFor(base::BootTimeNs()) < kOthersPatienceNs) return Unit{};
-    return Conflict("GPU {} is used by {}; use a free GPU (--beside-others measures anyway)",
-                    place.lane().devices[0], by);
-  }
-  place.NotBusy();
-  PlannedRun run = std::move(*next);
-  plan.erase(next);
-  place.run() = std::make_unique<ActiveRun>(std::move(run), place.lane(), options_, *before);
-  return place.run()->Begin();
-}
-
-Result<Unit> Measurement::TakeNews(const Listener& listener) {
-  for (const std::unique_ptr<Place>& place : places_) {
-    if (!place->run()) continue;
-    CARMA_TRY(place->run()->TakeNews());
-    if (!place->run()->complete()) continue;
-    MeasuredRun measured = place->run()->Measured();
-    place->run().reset();  // also stops its MPS server
-    if (!measured.failed.empty() && measured.run.members.size() == 1 && !measured.run.cost_of)
-      return Invalid("alone, " + measured.failed);
-    CARMA_TRY(listener.take(std::move(measured)));
-  }
-  return Unit{};
-}
-
-Result<Unit> Measurement::ReadGpus() {
-  const std::int64_t now_ns = base::BootTimeNs();
-  if (now_ns < next_look_ns_) return Unit{};
-  const double period_s = base::Seconds(options_.settings.sample_period) / options_.time_scale;
-  next_look_ns_ = now_ns + std::max(kLeastLookNs, static_cast<std::int64_t>(period_s * kNsPerS));
-  for (const std::unique_ptr<Place>& place : places_) {
-    if (!place->run() || !place->run()->WantsSamples()) continue;
-    const std::int64_t at_ns = base::BootTimeNs();
-    if (const auto sample = place->Look()) {
-      place->run()->TakeSample(*sample, at_ns);
-    } else {
-      place->run()->NotAnswered();
-    }
-  }
-  return Unit{};
-}
-
-void Measurement::Wait() {
-  std::vector<pollfd> entries;
-  for (const std::unique_ptr<Place>& place : places_) {
-    if (place->run()) place->run()->AddFds(entries);
-  }
-  const std::int64_t left_ns = std::max<std::int64_t>(0, next_look_ns_ - base::BootTimeNs());
-  ::poll(entries.data(), entries.size(), static_cast<int>((left_ns + 999'999) / 1'000'000));
-}
-
-Result<Unit> Measurement::Run(std::deque<PlannedRun> plan, const Listener& listener) {
-  const auto step = [&]() -> Result<Unit> {
-    if (options_.interrupted && *options_.interrupted) return Conflict("interrupted");
-    CARMA_TRY(TakeNews(listener));
-    for (const std::unique_ptr<Place>& place : places_) {
-      if (!place->run()) CARMA_TRY(StartOn(*place, plan, listener));
-    }
-    std::vector<std::string> under_way;
-    for (const std::unique_ptr<Place>& place : places_) {
-      if (place->run()) under_way.push_back(base::Join(place->run()->planned().members, " + "));
-    }
-    listener.show(under_way);
-    Wait();
-    return ReadGpus();
-  };
-  const auto working = [&] {
-    return !plan.empty() || std::ranges::any_of(places_, [](const std::unique_ptr<Place>& place) {
-      return place->run() != nullptr;
-    });
-  };
-  Result<Unit> done = Unit{};
-  while (done && working()) done = step();
-  for (const std::unique_ptr<Place>& place : places_) place->run().reset();
-  return done;
-}
-
-Result<std::string> Measurement::Calibrate(const ProfiledWorkload& workload) {
-  const Lane& lane = places_.front()->lane();
+Result<std::string> RunCalibration(MeasureOptions options, gpu::Probe& probe, const Lane& lane,
+                                   const ProfiledWorkload& workload) {
   const std::string name = "calibration of " + workload.name;
-  Measurement::Options options = options_;
   options.workloads = {{.name = name, .command = workload.calibrate, .workdir = workload.workdir}};
-  Measurement once(std::move(options), probe_, {lane});
-  const Listener nobody{.take = [](MeasuredRun) -> Result<Unit> { return Unit{}; },
-                        .refuse = [](const PlannedRun&) { return std::string(); },
-                        .show = [](const std::vector<std::string>&) {}};
+  const MeasureListener nobody{.take = [](MeasuredRun) -> Result<Unit> { return Unit{}; },
+                               .refuse = [](const PlannedRun&) { return std::string(); },
+                               .show = [](const std::vector<std::string>&) {}};
   const PlannedRun run{ProfileMethod::kStreams, lane.gpu_type, {name}, 1, std::nullopt};
-  CARMA_TRY(once.Run({run}, nobody));
-  return base::ReadFile(fmt::format("{}/{}-1.log", options_.outputs, lane.devices[0]), kMaxOutput);
+  CARMA_TRY(MeasureRuns(options, probe, {&lane, 1}, {run}, nobody));
+  return base::ReadFile(fmt::format("{}/{}-1.log", options.outputs, lane.devices[0]), kMaxOutput);
 }
 
 }  // namespace carma::cli

@@ -3,72 +3,49 @@
 #pragma once
 
 #include <atomic>
-#include <cstdint>
 #include <deque>
 #include <functional>
-#include <memory>
-#include <set>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "base/result.h"
 #include "config/settings.h"
 #include "gpu/probe.h"
-#include "lab/verbs/profile/keeper.h"
 #include "lab/verbs/profile/plan.h"
 #include "lab/verbs/profile/results.h"
 #include "lab/verbs/profile/workloads.h"
 
 namespace carma::cli {
 
-class Measurement {
- public:
-  struct Options {
-    config::Settings settings;
-    std::vector<ProfiledWorkload> workloads;
-    std::string outputs;  // folder for the programs' output
-    bool beside_others = false;
-    // Speed of the GPUs' clock relative to real time; above 1 on fast simulated servers.
-    double time_scale = 1;
-    const std::atomic<bool>* interrupted = nullptr;
-  };
-  struct Listener {
-    // Called when a run has ended. An error stops the measurement.
-    std::function<Result<Unit>(MeasuredRun)> take;
-    // Returns why a run cannot be tried, or an empty string. A refused run is reported as failed.
-    std::function<std::string(const PlannedRun&)> refuse;
-    // Called repeatedly with the runs that are under way.
-    std::function<void(const std::vector<std::string>& under_way)> show;
-  };
-
-  Measurement(Options options, gpu::Probe& probe, std::vector<Lane> lanes);
-  ~Measurement();
-
-  // Blocks until all runs have ended. A GPU type with several lanes executes several runs at the
-  // same time. A run is reported as failed if a workload fails while running alongside others. Does
-  // not leave any process running, even after an error. Returns kConflict if a GPU is in use or the
-  // run was interrupted, kInvalid if a workload fails even when running alone, or a driver error.
-  Result<Unit> Run(std::deque<PlannedRun> plan, const Listener& listener);
-  // Runs a workload's calibration on the first lane and returns its output, or an error as Run()
-  // does.
-  Result<std::string> Calibrate(const ProfiledWorkload& workload);
-
- private:
-  class ActiveRun;
-  class Place;
-
-  Result<Unit> StartOn(Place& place, std::deque<PlannedRun>& plan, const Listener& listener);
-  bool MayStart(const Place& place, const PlannedRun& run) const;
-  std::set<std::string> StillAlone(const std::string& gpu_type,
-                                   const std::deque<PlannedRun>& plan) const;
-  Result<Unit> TakeNews(const Listener& listener);
-  Result<Unit> ReadGpus();
-  void Wait();
-
-  Options options_;
-  gpu::Probe& probe_;
-  std::vector<std::unique_ptr<Place>> places_;
-  std::int64_t next_look_ns_ = 0;
+struct MeasureOptions {
+  config::Settings settings;
+  std::vector<ProfiledWorkload> workloads;
+  std::string outputs;  // folder for the programs' output
+  bool beside_others = false;
+  // Speed of the GPUs' clock relative to real time; above 1 on fast simulated servers.
+  double time_scale = 1;
+  const std::atomic<bool>* interrupted = nullptr;
 };
+struct MeasureListener {
+  // Called when a run has ended. An error stops the measurement.
+  std::function<Result<Unit>(MeasuredRun)> take;
+  // Returns why a run cannot be tried, or an empty string. A refused run is reported as failed.
+  std::function<std::string(const PlannedRun&)> refuse;
+  // Called repeatedly with the runs that are under way.
+  std::function<void(const std::vector<std::string>& under_way)> show;
+};
+
+// Blocks until all runs have ended. A GPU type with several lanes executes several runs at the
+// same time. A run is reported as failed if a workload fails while running alongside others. Does
+// not leave any process running, even after an error. Returns kConflict if a GPU is in use or the
+// run was interrupted, kInvalid if a workload fails even when running alone, or a driver error.
+Result<Unit> MeasureRuns(const MeasureOptions& options, gpu::Probe& probe,
+                         std::span<const Lane> lanes, std::deque<PlannedRun> plan,
+                         const MeasureListener& listener);
+// Runs a workload's calibration on the lane and returns its output, or an error as MeasureRuns()
+// does.
+Result<std::string> RunCalibration(MeasureOptions options, gpu::Probe& probe, const Lane& lane,
+                                   const ProfiledWorkload& workload);
 
 }  // namespace carma::cli
