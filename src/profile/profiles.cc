@@ -34,56 +34,27 @@ Result<std::string> Name(const CsvRow& row, std::string_view column) {
   return std::string(text);
 }
 
-// Reads the cells of a row and records the first error.
-class RowReader {
- public:
-  explicit RowReader(const CsvRow& row) : row_(row) {}
-  std::string Text(std::string_view column) { return Take(Name(row_, column)); }
-  std::string GivenText(std::string_view column) {
-    return row_.Text(column).empty() ? "" : Text(column);
-  }
-  double Needed(std::string_view column, double low, double high) {
-    return Take(row_.Required(column, low, high));
-  }
-  std::optional<double> Given(std::string_view column, double low, double high) {
-    return Take(row_.Number(column, low, high));
-  }
-  int Count(std::string_view column) { return static_cast<int>(Needed(column, 0, kMostCount)); }
-  Result<Unit> Verdict() const {
-    if (mistake_) return std::unexpected(*mistake_);
-    return Unit{};
-  }
-
- private:
-  template <class T>
-  T Take(Result<T> read) {
-    if (read) return std::move(*read);
-    if (!mistake_) mistake_ = read.error();
-    return T{};
-  }
-
-  const CsvRow& row_;
-  std::optional<base::Error> mistake_;
-};
+Result<int> Count(const CsvRow& row, std::string_view column) {
+  return static_cast<int>(CARMA_TRY(row.Required(column, 0, kMostCount)));
+}
 
 Result<WorkloadProfile> ReadRow(const CsvRow& row) {
-  RowReader in(row);
   WorkloadProfile profile;
-  profile.workload = in.Text("workload");
-  profile.gpu_type = in.Text("gpu_type");
-  profile.signature = in.GivenText("signature");
-  profile.sm_active = in.Given("sm_active", 0, 1);
-  profile.sensitivity = in.Given("sensitivity", 0, kMostParameter);
-  profile.pressure = in.Given("pressure", 0, kMostParameter);
-  profile.load_s = in.Needed("load_s", 0, kMostSeconds);
-  profile.time_s = in.Needed("time_s", 1e-6, kMostSeconds);
-  profile.iterations = in.Given("iterations", 1e-6, 1e15);
-  if (const auto mib = in.Given("memory_mib", 0, kMostMib)) profile.memory_mib = std::llround(*mib);
-  profile.runs = in.Count("runs");
-  profile.time_spread = in.Needed("time_spread", 0, 1e3);
-  profile.meetings = in.Count("meetings");
-  profile.fit_error = in.Given("fit_error", 0, 1e3);
-  CARMA_TRY(in.Verdict());
+  profile.workload = CARMA_TRY(Name(row, "workload"));
+  profile.gpu_type = CARMA_TRY(Name(row, "gpu_type"));
+  if (!row.Text("signature").empty()) profile.signature = CARMA_TRY(Name(row, "signature"));
+  profile.sm_active = CARMA_TRY(row.Number("sm_active", 0, 1));
+  profile.sensitivity = CARMA_TRY(row.Number("sensitivity", 0, kMostParameter));
+  profile.pressure = CARMA_TRY(row.Number("pressure", 0, kMostParameter));
+  profile.load_s = CARMA_TRY(row.Required("load_s", 0, kMostSeconds));
+  profile.time_s = CARMA_TRY(row.Required("time_s", 1e-6, kMostSeconds));
+  profile.iterations = CARMA_TRY(row.Number("iterations", 1e-6, 1e15));
+  if (const auto mib = CARMA_TRY(row.Number("memory_mib", 0, kMostMib)))
+    profile.memory_mib = std::llround(*mib);
+  profile.runs = CARMA_TRY(Count(row, "runs"));
+  profile.time_spread = CARMA_TRY(row.Required("time_spread", 0, 1e3));
+  profile.meetings = CARMA_TRY(Count(row, "meetings"));
+  profile.fit_error = CARMA_TRY(row.Number("fit_error", 0, 1e3));
   if (profile.sensitivity.has_value() != profile.pressure.has_value())
     return row.Wrong("expected both sensitivity and pressure or neither");
   return profile;
