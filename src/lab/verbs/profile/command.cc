@@ -13,6 +13,7 @@
 #include <map>
 #include <set>
 
+#include "base/cpu_list.h"
 #include "base/file.h"
 #include "base/server_clock.h"
 #include "base/text.h"
@@ -44,27 +45,15 @@ constexpr const char* kCalibratedFile = "calibrated.jsonl";
 
 // Parses "1-7", "2,4" or "none".
 Result<std::vector<int>> ParseDegrees(const std::string& text) {
-  std::set<int> degrees;
   if (text == "none") return std::vector<int>{};
-  for (const std::string_view piece : base::Split(text, ',')) {
-    const std::size_t dash = piece.find('-');
-    const auto low = base::ParseInt(piece.substr(0, dash));
-    const auto high = dash == piece.npos ? low : base::ParseInt(piece.substr(dash + 1));
-    if (!low || !high || *low < 1 || *high < *low || *high > kMostProfileDegree) {
-      return Invalid("--degrees: expected none, or numbers up to {} such as 1-7 or 2,4, not '{}'",
-                     kMostProfileDegree, base::Printable(text, 40));
-    }
-    for (std::int64_t degree = *low; degree <= *high; ++degree)
-      degrees.insert(static_cast<int>(degree));
+  std::optional<std::vector<int>> degrees;
+  if (base::Trim(text) == text) degrees = base::ParseCpuList(text);
+  if (!degrees || degrees->empty() || degrees->front() < 1 ||
+      degrees->back() > kMostProfileDegree) {
+    return Invalid("--degrees: expected none, or numbers up to {} such as 1-7 or 2,4, not '{}'",
+                   kMostProfileDegree, base::Printable(text, 40));
   }
-  return std::vector<int>(degrees.begin(), degrees.end());
-}
-
-bool InPath(const std::string& program) {
-  const std::string path = base::GetEnv("PATH", "/usr/bin:/bin");
-  return std::ranges::any_of(base::Split(path, ':'), [&](std::string_view folder) {
-    return !folder.empty() && ::access((std::string(folder) + "/" + program).c_str(), X_OK) == 0;
-  });
+  return *std::move(degrees);
 }
 
 // The training script for real hardware, installed or in the source tree.
@@ -121,26 +110,274 @@ class ProfileCall {
         settings_(std::move(settings)),
         folder_(std::move(folder)) {}
 
-  Result<Unit> Run();
+  Result<Unit> Run() {
+    std::vector<int> degrees = CARMA_TRY(ParseDegrees(flags_.degrees));
+    std::vector<ProfiledWorkload> wanted = CARMA_TRY(WantedWorkloads(flags_, simulated()));
+    CARMA_TRY(FindGpus());
+    CARMA_TRY(TakeWorkloads(std::move(wanted)));
+    MakePlan(PlanOptionsHere(std::move(degrees)));
+    Say(fmt::format("{} on {} ({} already measured); {}", base::Counted(planned_, "run"),
+                    base::Counted(std::ssize(lanes_), "GPU"), planned_ - plan_.size(), LeftText()));
+    if (flags_.dry_run) {
+      PrintPlan();
+      return Unit{};
+    }
+    CARMA_TRY(base::MakeDirs(folder_.path() + "/output"));
+    const NotedSignals signals;
+    Result<Unit> measured = Calibrate();
+    if (measured) measured = Measure();
+    // The measurements so far are useful even after an error.
+    if (!folder_.runs().empty()) CARMA_TRY(WriteTables());
+    return measured;
+  }
 
  private:
   bool simulated() const { return !settings_.simgpu_state.empty(); }
-  Result<Unit> FindGpus();
-  Result<Unit> TakeWorkloads(std::vector<ProfiledWorkload> wanted);
-  Result<Unit> Calibrate();
-  PlanOptions PlanOptionsHere(std::vector<int> degrees);
-  void MakePlan(const PlanOptions& options);
-  void PrintPlan() const;
-  Result<Unit> Measure();
-  Result<Unit> WriteTables() const;
-  std::string Signature(const std::string& name) const;
-  std::string Refusal(const PlannedRun& run) const;
-  std::optional<double> LeftS() const;
-  std::string LeftText() const;
-  MeasureOptions OptionsHere() const;
+
+  Result<std::vector<ProfiledWorkload>> ReadWorkloads(const std::string& file) const {
+    const std::string text = CARMA_TRY(folder_.Read(file));
+    if (text.empty()) return std::vector<ProfiledWorkload>{};
+    return ParseProfiledWorkloads(text, folder_.path() + "/" + file);
+  }
+
+  Result<Unit> WriteWorkloads(const std::string& file,
+                              const std::vector<ProfiledWorkload>& workloads) const {
+    std::string lines;
+    for (const ProfiledWorkload& each : workloads) lines += ProfiledWorkloadJson(each) + "\n";
+    return folder_.Write(file, lines);
+  }
+
   void Say(const std::string& text) const {
     std::fprintf(context_.err, "%s\n", text.c_str());
     std::fflush(context_.err);
+  }
+
+  Result<Unit> FindGpus() {
+    if (simulated()) {
+      const base::ClockOrigin clock = CARMA_TRY(base::ReadServerClock(settings_.simgpu_state));
+      time_scale_ = clock.time_scale;
+    }
+    probe_ = gpu::LoadProbe(ProbeOptionsOf(settings_));
+    const auto devices = probe_.probe->Devices();
+    if (!devices) return std::unexpected(devices.error().AsError());
+    devices_ = *devices;
+    lanes_ = CARMA_TRY(LanesOf(devices_, flags_.gpus));
+    return flags_.beside_others ? Result<Unit>(Unit{}) : RefuseSharedGpus(context_, lanes_);
+  }
+
+  // Within a folder, a name must always mean the same workload; otherwise its runs could not be
+  // compared.
+  Result<Unit> TakeWorkloads(std::vector<ProfiledWorkload> wanted) {
+    all_ = CARMA_TRY(ReadWorkloads(kWorkloadsFile));
+    for (const ProfiledWorkload& each : wanted) {
+      const auto same = std::ranges::find(all_, each.name, &ProfiledWorkload::name);
+      if (same == all_.end()) {
+        all_.push_back(each);
+      } else if (*same != each) {
+        return Conflict(
+            "{}: '{}' was measured there with a different command: choose another --output or "
+            "another name",
+            folder_.path(), each.name);
+      }
+    }
+    workloads_ = std::move(wanted);
+    return flags_.dry_run ? Result<Unit>(Unit{}) : WriteWorkloads(kWorkloadsFile, all_);
+  }
+
+  MeasureOptions OptionsHere() const {
+    return {.settings = settings_,
+            .workloads = workloads_,
+            .outputs = folder_.path() + "/output",
+            .beside_others = flags_.beside_others,
+            .time_scale = time_scale_,
+            .interrupted = &interrupted};
+  }
+
+  // Runs the workloads' calibrations, once per folder, and sets their numbers of steps.
+  Result<Unit> Calibrate() {
+    std::vector<ProfiledWorkload> known = CARMA_TRY(ReadWorkloads(kCalibratedFile));
+    for (ProfiledWorkload& each : all_) {
+      if (each.calibrate.empty()) continue;
+      auto found = std::ranges::find(known, each.name, &ProfiledWorkload::name);
+      const auto wanted = std::ranges::find(workloads_, each.name, &ProfiledWorkload::name);
+      if (found == known.end()) {
+        if (wanted == workloads_.end()) continue;
+        Say("calibrating " + each.name);
+        const std::string output =
+            CARMA_TRY(RunCalibration(OptionsHere(), *probe_.probe, lanes_.front(), each));
+        const Result<double> steps = StepsTold(output);
+        if (!steps) return base::Wrap(steps.error(), "calibration of " + each.name);
+        known.push_back(WithSteps(each, *steps));
+        found = known.end() - 1;
+        CARMA_TRY(WriteWorkloads(kCalibratedFile, known));
+      }
+      each = *found;
+      if (wanted != workloads_.end()) *wanted = *found;
+    }
+    return Unit{};
+  }
+
+  PlanOptions PlanOptionsHere(std::vector<int> degrees) {
+    PlanOptions options{
+        .repeats = flags_.repeats, .pairs = flags_.pairs, .degrees = std::move(degrees)};
+    for (const std::string& word : flags_.methods)
+      options.methods.push_back(*base::FromWord<ProfileMethod>(word));
+    const bool whole = std::ranges::any_of(lanes_, [](const Lane& lane) { return !lane.mig; });
+    const auto mps = std::ranges::find(options.methods, ProfileMethod::kMps);
+    if (mps != options.methods.end() && whole) {
+      const auto trial =
+          task::TryMps({base::ExecutableDir() + "/carma-shim", settings_.mps_control, "", {}},
+                       false, std::chrono::steady_clock::now() + settings_.mps_timeout);
+      if (!trial) {
+        Warn(context_, "skipped: mps: " + trial.error().message);
+        options.methods.erase(mps);
+      }
+    }
+    if (!flags_.watching) return options;
+    options.watchers = {Watcher::kNobody, Watcher::kCarma};
+    // NVIDIA's tools would measure the real GPUs instead of the simulated ones.
+    const std::string path = base::GetEnv("PATH", "/usr/bin:/bin");
+    for (const Watcher tool : {Watcher::kNvidiaSmi, Watcher::kDcgmi}) {
+      if (!simulated() && !base::FindOnPath(path, base::WordOf(tool)).empty())
+        options.watchers.push_back(tool);
+    }
+    return options;
+  }
+
+  void MakePlan(const PlanOptions& options) {
+    std::vector<std::string> names;
+    for (const ProfiledWorkload& each : workloads_) names.push_back(each.name);
+    const std::vector<PlannedRun> plan = PlanOf(names, TypesOf(lanes_), options);
+    std::set<std::string> done;
+    for (const MeasuredRun& run : folder_.runs()) done.insert(KeyOf(run.run));
+    planned_ = plan.size();
+    for (const PlannedRun& run : plan) {
+      if (!done.contains(KeyOf(run))) plan_.push_back(run);
+    }
+  }
+
+  // Expected seconds for the remaining runs. Empty if a workload neither has run alone nor
+  // specifies an approximate time.
+  std::optional<double> LeftS() const {
+    std::map<std::string, double> by_type;
+    std::map<std::pair<std::string, std::string>, std::optional<KnownTime>> known;
+    for (const PlannedRun& run : plan_) {
+      const auto time = ExpectedS(run, [&](const std::string& name) {
+        const auto [at, fresh] = known.try_emplace({run.gpu_type, name});
+        if (!fresh) return at->second;
+        const auto workload = std::ranges::find(workloads_, name, &ProfiledWorkload::name);
+        at->second = KnownTimeOf(*workload, run.gpu_type, folder_.runs());
+        if (!at->second && workload->seconds) {
+          constexpr double kUsualLoadS = 15;
+          at->second = KnownTime{.load_s = kUsualLoadS, .time_s = *workload->seconds};
+        }
+        return at->second;
+      });
+      if (!time) return std::nullopt;
+      by_type[run.gpu_type] += *time;
+    }
+    double longest_s = 0;
+    for (const auto& [type, sum_s] : by_type) {
+      const auto lanes = std::ranges::count(lanes_, type, &Lane::gpu_type);
+      longest_s = std::max(longest_s, sum_s / static_cast<double>(lanes) / time_scale_);
+    }
+    return longest_s;
+  }
+
+  std::string LeftText() const {
+    const std::optional<double> left_s = LeftS();
+    if (!left_s) return "the remaining time will be known once each workload has run alone";
+    return "about " + base::FormatSpan(base::Duration(std::llround(*left_s * 1000))) + " to go";
+  }
+
+  void PrintPlan() const {
+    std::vector<std::string> keys;
+    for (const PlannedRun& run : plan_)
+      keys.push_back(context_.json ? JsonString(KeyOf(run)) : KeyOf(run));
+    if (!context_.json) return Print(context_, keys.empty() ? "" : base::Join(keys, "\n") + "\n");
+    const std::optional<double> left_s = LeftS();
+    Print(context_,
+          fmt::format("{{\"runs\":{},\"kept\":{},\"seconds\":{}}}\n", JsonList(keys),
+                      planned_ - plan_.size(), left_s ? fmt::format("{:.0f}", *left_s) : "null"));
+  }
+
+  // Returns why the run cannot fit on its GPU, or an empty string. All members have been measured
+  // alone, so their total memory is known in advance.
+  std::string Refusal(const PlannedRun& run) const {
+    if (run.members.size() == 1 || run.method == ProfileMethod::kMig) return "";
+    std::int64_t wanted_mib = 0;
+    for (const std::string& member : run.members) {
+      std::int64_t most_mib = 0;
+      for (const MeasuredRun& each : folder_.runs()) {
+        const bool same =
+            each.run.alone() && each.run.gpu_type == run.gpu_type && each.run.members[0] == member;
+        if (same) most_mib = std::max(most_mib, each.memory_mib.value_or(0));
+      }
+      wanted_mib += most_mib;
+    }
+    const auto device = std::ranges::find(lanes_, run.gpu_type, &Lane::gpu_type)->devices[0];
+    const std::int64_t usable_mib = devices_[device].total_mib - devices_[device].reserved_mib;
+    if (wanted_mib <= usable_mib) return "";
+    return fmt::format("they need {}, but {} is usable", base::FormatMib(wanted_mib),
+                       base::FormatMib(usable_mib));
+  }
+
+  Result<Unit> Measure() {
+    ProgressLine line(context_, kLogEvery);
+    std::string left = LeftText();
+    MeasureListener listener;
+    listener.take = [&](MeasuredRun run) {
+      const std::string key = KeyOf(run.run);
+      Result<Unit> added = folder_.Add(std::move(run));
+      std::erase_if(plan_, [&](const PlannedRun& each) { return KeyOf(each) == key; });
+      left = LeftText();
+      return added;
+    };
+    listener.refuse = [&](const PlannedRun& run) { return Refusal(run); };
+    listener.show = [&](const std::vector<std::string>& under_way) {
+      line.Show(fmt::format("{} of {}, {}; now {}", planned_ - plan_.size(),
+                            base::Counted(planned_, "run"), left, base::Join(under_way, " | ")));
+    };
+    const Result<Unit> measured =
+        MeasureRuns(OptionsHere(), *probe_.probe, lanes_, plan_, listener);
+    line.End();
+    return measured;
+  }
+
+  Result<Unit> WriteTables() const {
+    std::vector<TypeFindings> findings = FindingsOf(all_, folder_.runs());
+    std::error_code unknown;
+    const std::string here = std::filesystem::current_path(unknown).string();
+    std::vector<profile::WorkloadProfile> profiles;
+    for (TypeFindings& type : findings) {
+      for (profile::WorkloadProfile& each : type.profiles) {
+        const auto workload = std::ranges::find(all_, each.workload, &ProfiledWorkload::name);
+        // Stays empty on errors, because a missing signature must not make the profile fail.
+        if (!unknown) each.signature = SignatureOf(*workload, here, ::getuid()).value_or("");
+        profiles.push_back(each);
+      }
+    }
+    const std::string json = FindingsJson(findings, folder_.runs());
+    const std::array<std::pair<const char*, std::string>, 6> files{{
+        {"profiles.csv", profile::ProfilesCsv(profiles)},
+        {"slowdowns.csv", MeetingsCsv(findings)},
+        {"watching.csv", WatchingCsv(findings)},
+        {"catalogue.csv", findings.empty() ? "" : CatalogueCsv(findings.front())},
+        {"profile.json", json},
+        {"profile.html", FindingsHtml(findings, folder_.runs(), "Profile of this server")},
+    }};
+    std::vector<std::string> names;
+    for (const auto& [name, text] : files) {
+      CARMA_TRY(folder_.Write(name, text));
+      names.emplace_back(name);
+    }
+    if (context_.json) {
+      Print(context_, json);
+    } else {
+      Print(context_, FindingsText(findings, folder_.runs(), ScreenOf(context_.out)) +
+                          "written to " + folder_.path() + ": " + base::Join(names, ", ") + "\n");
+    }
+    return Unit{};
   }
 
   Context& context_;
@@ -156,265 +393,6 @@ class ProfileCall {
   std::deque<PlannedRun> plan_;              // remaining runs
   std::size_t planned_ = 0;
 };
-
-Result<Unit> ProfileCall::FindGpus() {
-  if (simulated()) {
-    const base::ClockOrigin clock = CARMA_TRY(base::ReadServerClock(settings_.simgpu_state));
-    time_scale_ = clock.time_scale;
-  }
-  probe_ = gpu::LoadProbe(ProbeOptionsOf(settings_));
-  const auto devices = probe_.probe->Devices();
-  if (!devices) return std::unexpected(devices.error().AsError());
-  devices_ = *devices;
-  lanes_ = CARMA_TRY(LanesOf(devices_, flags_.gpus));
-  return flags_.beside_others ? Result<Unit>(Unit{}) : RefuseSharedGpus(context_, lanes_);
-}
-
-// Within a folder, a name must always mean the same workload; otherwise its runs could not be
-// compared.
-Result<Unit> ProfileCall::TakeWorkloads(std::vector<ProfiledWorkload> wanted) {
-  const std::string text = CARMA_TRY(folder_.Read(kWorkloadsFile));
-  if (!text.empty())
-    all_ = CARMA_TRY(ParseProfiledWorkloads(text, folder_.path() + "/" + kWorkloadsFile));
-  for (const ProfiledWorkload& each : wanted) {
-    const auto same = std::ranges::find(all_, each.name, &ProfiledWorkload::name);
-    if (same == all_.end()) {
-      all_.push_back(each);
-    } else if (*same != each) {
-      return Conflict(
-          "{}: '{}' was measured there with a different command: choose another --output or "
-          "another name",
-          folder_.path(), each.name);
-    }
-  }
-  std::string lines;
-  for (const ProfiledWorkload& each : all_) lines += ProfiledWorkloadJson(each) + "\n";
-  workloads_ = std::move(wanted);
-  if (flags_.dry_run) return Unit{};
-  return folder_.Write(kWorkloadsFile, lines);
-}
-
-MeasureOptions ProfileCall::OptionsHere() const {
-  return {.settings = settings_,
-          .workloads = workloads_,
-          .outputs = folder_.path() + "/output",
-          .beside_others = flags_.beside_others,
-          .time_scale = time_scale_,
-          .interrupted = &interrupted};
-}
-
-// Runs the workloads' calibrations, once per folder, and sets their numbers of steps.
-Result<Unit> ProfileCall::Calibrate() {
-  const std::string text = CARMA_TRY(folder_.Read(kCalibratedFile));
-  std::vector<ProfiledWorkload> known;
-  if (!text.empty())
-    known = CARMA_TRY(ParseProfiledWorkloads(text, folder_.path() + "/" + kCalibratedFile));
-  std::string lines = text;
-  for (ProfiledWorkload& each : all_) {
-    if (each.calibrate.empty()) continue;
-    auto found = std::ranges::find(known, each.name, &ProfiledWorkload::name);
-    const auto wanted = std::ranges::find(workloads_, each.name, &ProfiledWorkload::name);
-    if (found == known.end() && wanted == workloads_.end()) continue;
-    if (found == known.end()) {
-      Say("calibrating " + each.name);
-      const std::string output =
-          CARMA_TRY(RunCalibration(OptionsHere(), *probe_.probe, lanes_.front(), each));
-      const Result<double> steps = StepsTold(output);
-      if (!steps) return base::Wrap(steps.error(), "calibration of " + each.name);
-      known.push_back(WithSteps(each, *steps));
-      found = known.end() - 1;
-      lines += ProfiledWorkloadJson(*found) + "\n";
-      CARMA_TRY(folder_.Write(kCalibratedFile, lines));
-    }
-    each = *found;
-    if (wanted != workloads_.end()) *wanted = *found;
-  }
-  return Unit{};
-}
-
-PlanOptions ProfileCall::PlanOptionsHere(std::vector<int> degrees) {
-  PlanOptions options{
-      .repeats = flags_.repeats, .pairs = flags_.pairs, .degrees = std::move(degrees)};
-  for (const std::string& word : flags_.methods)
-    options.methods.push_back(*base::FromWord<ProfileMethod>(word));
-  const bool whole = std::ranges::any_of(lanes_, [](const Lane& lane) { return !lane.mig; });
-  const auto mps = std::ranges::find(options.methods, ProfileMethod::kMps);
-  if (mps != options.methods.end() && whole) {
-    const auto trial =
-        task::TryMps({base::ExecutableDir() + "/carma-shim", settings_.mps_control, "", {}}, false,
-                     std::chrono::steady_clock::now() + settings_.mps_timeout);
-    if (!trial) {
-      Warn(context_, "skipped: mps: " + trial.error().message);
-      options.methods.erase(mps);
-    }
-  }
-  if (!flags_.watching) return options;
-  options.watchers = {Watcher::kNobody, Watcher::kCarma};
-  // NVIDIA's tools would measure the real GPUs instead of the simulated ones.
-  if (!simulated() && InPath("nvidia-smi")) options.watchers.push_back(Watcher::kNvidiaSmi);
-  if (!simulated() && InPath("dcgmi")) options.watchers.push_back(Watcher::kDcgmi);
-  return options;
-}
-
-void ProfileCall::MakePlan(const PlanOptions& options) {
-  std::vector<std::string> names;
-  for (const ProfiledWorkload& each : workloads_) names.push_back(each.name);
-  const std::vector<PlannedRun> plan = PlanOf(names, TypesOf(lanes_), options);
-  std::set<std::string> done;
-  for (const MeasuredRun& run : folder_.runs()) done.insert(KeyOf(run.run));
-  planned_ = plan.size();
-  for (const PlannedRun& run : plan) {
-    if (!done.contains(KeyOf(run))) plan_.push_back(run);
-  }
-}
-
-// Expected seconds for the remaining runs. Empty if a workload neither has run alone nor specifies
-// an approximate time.
-std::optional<double> ProfileCall::LeftS() const {
-  std::map<std::string, double> by_type;
-  std::map<std::pair<std::string, std::string>, std::optional<KnownTime>> known;
-  for (const PlannedRun& run : plan_) {
-    const auto time = ExpectedS(run, [&](const std::string& name) {
-      const auto [at, fresh] = known.try_emplace({run.gpu_type, name});
-      if (!fresh) return at->second;
-      const auto workload = std::ranges::find(workloads_, name, &ProfiledWorkload::name);
-      at->second = KnownTimeOf(*workload, run.gpu_type, folder_.runs());
-      if (!at->second && workload->seconds) {
-        constexpr double kUsualLoadS = 15;
-        at->second = KnownTime{.load_s = kUsualLoadS, .time_s = *workload->seconds};
-      }
-      return at->second;
-    });
-    if (!time) return std::nullopt;
-    by_type[run.gpu_type] += *time;
-  }
-  double longest_s = 0;
-  for (const auto& [type, sum_s] : by_type) {
-    const auto lanes = std::ranges::count(lanes_, type, &Lane::gpu_type);
-    longest_s = std::max(longest_s, sum_s / static_cast<double>(lanes) / time_scale_);
-  }
-  return longest_s;
-}
-
-std::string ProfileCall::LeftText() const {
-  const std::optional<double> left_s = LeftS();
-  if (!left_s) return "the remaining time will be known once each workload has run alone";
-  return "about " + base::FormatSpan(base::Duration(std::llround(*left_s * 1000))) + " to go";
-}
-
-void ProfileCall::PrintPlan() const {
-  std::vector<std::string> keys;
-  for (const PlannedRun& run : plan_)
-    keys.push_back(context_.json ? JsonString(KeyOf(run)) : KeyOf(run));
-  if (!context_.json) return Print(context_, keys.empty() ? "" : base::Join(keys, "\n") + "\n");
-  const std::optional<double> left_s = LeftS();
-  Print(context_,
-        fmt::format("{{\"runs\":{},\"kept\":{},\"seconds\":{}}}\n", JsonList(keys),
-                    planned_ - plan_.size(), left_s ? fmt::format("{:.0f}", *left_s) : "null"));
-}
-
-// Returns why the run cannot fit on its GPU, or an empty string. All members have been measured
-// alone, so their total memory is known in advance.
-std::string ProfileCall::Refusal(const PlannedRun& run) const {
-  if (run.members.size() == 1 || run.method == ProfileMethod::kMig) return "";
-  std::int64_t wanted_mib = 0;
-  for (const std::string& member : run.members) {
-    std::int64_t most_mib = 0;
-    for (const MeasuredRun& each : folder_.runs()) {
-      const bool same =
-          each.run.alone() && each.run.gpu_type == run.gpu_type && each.run.members[0] == member;
-      if (same) most_mib = std::max(most_mib, each.memory_mib.value_or(0));
-    }
-    wanted_mib += most_mib;
-  }
-  const auto device = std::ranges::find(lanes_, run.gpu_type, &Lane::gpu_type)->devices[0];
-  const std::int64_t usable_mib = devices_[device].total_mib - devices_[device].reserved_mib;
-  if (wanted_mib <= usable_mib) return "";
-  return fmt::format("they need {}, but {} is usable", base::FormatMib(wanted_mib),
-                     base::FormatMib(usable_mib));
-}
-
-Result<Unit> ProfileCall::Measure() {
-  ProgressLine line(context_, kLogEvery);
-  std::string left = LeftText();
-  MeasureListener listener;
-  listener.take = [&](MeasuredRun run) {
-    const std::string key = KeyOf(run.run);
-    Result<Unit> added = folder_.Add(std::move(run));
-    std::erase_if(plan_, [&](const PlannedRun& each) { return KeyOf(each) == key; });
-    left = LeftText();
-    return added;
-  };
-  listener.refuse = [&](const PlannedRun& run) { return Refusal(run); };
-  listener.show = [&](const std::vector<std::string>& under_way) {
-    line.Show(fmt::format("{} of {}, {}; now {}", planned_ - plan_.size(),
-                          base::Counted(planned_, "run"), left, base::Join(under_way, " | ")));
-  };
-  const Result<Unit> measured = MeasureRuns(OptionsHere(), *probe_.probe, lanes_, plan_, listener);
-  line.End();
-  return measured;
-}
-
-// Returns an empty string on errors, because a missing signature must not make the profile fail.
-std::string ProfileCall::Signature(const std::string& name) const {
-  const auto workload = std::ranges::find(all_, name, &ProfiledWorkload::name);
-  std::error_code unknown;
-  const std::string folder = std::filesystem::current_path(unknown).string();
-  if (workload == all_.end() || unknown) return "";
-  return SignatureOf(*workload, folder, ::getuid()).value_or("");
-}
-
-Result<Unit> ProfileCall::WriteTables() const {
-  std::vector<TypeFindings> findings = FindingsOf(all_, folder_.runs());
-  for (TypeFindings& type : findings) {
-    for (profile::WorkloadProfile& each : type.profiles) each.signature = Signature(each.workload);
-  }
-  std::vector<profile::WorkloadProfile> profiles;
-  for (const TypeFindings& type : findings)
-    profiles.insert(profiles.end(), type.profiles.begin(), type.profiles.end());
-  const std::string json = FindingsJson(findings, folder_.runs());
-  const std::array<std::pair<const char*, std::string>, 6> files{{
-      {"profiles.csv", profile::ProfilesCsv(profiles)},
-      {"slowdowns.csv", MeetingsCsv(findings)},
-      {"watching.csv", WatchingCsv(findings)},
-      {"catalogue.csv", findings.empty() ? "" : CatalogueCsv(findings.front())},
-      {"profile.json", json},
-      {"profile.html", FindingsHtml(findings, folder_.runs(), "Profile of this server")},
-  }};
-  std::vector<std::string> names;
-  for (const auto& [name, text] : files) {
-    CARMA_TRY(folder_.Write(name, text));
-    names.emplace_back(name);
-  }
-  if (context_.json) {
-    Print(context_, json);
-  } else {
-    Print(context_, FindingsText(findings, folder_.runs(), ScreenOf(context_.out)) + "written to " +
-                        folder_.path() + ": " + base::Join(names, ", ") + "\n");
-  }
-  return Unit{};
-}
-
-Result<Unit> ProfileCall::Run() {
-  std::vector<int> degrees = CARMA_TRY(ParseDegrees(flags_.degrees));
-  std::vector<ProfiledWorkload> wanted = CARMA_TRY(WantedWorkloads(flags_, simulated()));
-  CARMA_TRY(FindGpus());
-  CARMA_TRY(TakeWorkloads(std::move(wanted)));
-  MakePlan(PlanOptionsHere(std::move(degrees)));
-  Say(fmt::format("{} on {} ({} already measured); {}", base::Counted(planned_, "run"),
-                  base::Counted(std::ssize(lanes_), "GPU"), planned_ - plan_.size(), LeftText()));
-  if (flags_.dry_run) {
-    PrintPlan();
-    return Unit{};
-  }
-  CARMA_TRY(base::MakeDirs(folder_.path() + "/output"));
-  const NotedSignals signals;
-  Result<Unit> measured = Calibrate();
-  if (measured) measured = Measure();
-  // The measurements so far are useful even after an error.
-  if (!folder_.runs().empty()) CARMA_TRY(WriteTables());
-  return measured;
-}
 
 }  // namespace
 
