@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 #include <set>
+#include <tuple>
 
 #include "lab/verbs/profile/fit.h"
 #include "report/report.h"
@@ -71,7 +72,8 @@ AloneValues AloneOf(const ProfiledWorkload& workload, const std::string& gpu_typ
   return values;
 }
 
-using Key = std::pair<ProfileMethod, std::vector<std::string>>;
+// A method, the members of a group, and one of them.
+using Key = std::tuple<ProfileMethod, std::vector<std::string>, std::string>;
 
 // Evaluates all runs on one GPU type.
 class TypeWork {
@@ -130,9 +132,9 @@ class TypeWork {
         if (!each.stopped && each.code == 0) Collect(*run, each);
       }
     }
-    for (const auto& [key, seen] : seen_) {
-      for (const auto& [workload, values] : seen)
-        findings_.meetings.push_back({key.first, key.second, workload, SpreadOf(values), {}});
+    for (const auto& [key, values] : seen_) {
+      const auto& [method, members, workload] = key;
+      findings_.meetings.push_back({method, members, workload, SpreadOf(values), {}});
     }
     std::ranges::stable_sort(findings_.meetings, {}, [](const Meeting& each) {
       return std::pair(each.method, each.members.size());
@@ -161,15 +163,7 @@ class TypeWork {
     const std::optional<double> slowdown =
         shares ? SlowdownOf(time_s, *interval, others, run.run.members.size() - 1)
                : (interval->to_s - interval->from_s) / time_s;
-    if (!slowdown) return;
-    const Key key{run.run.method, run.run.members};
-    seen_[key][name].push_back(*slowdown);
-  }
-
-  std::vector<double> Activities() const {
-    std::vector<double> u;
-    for (const auto& each : findings_.profiles) u.push_back(each.sm_active.value_or(0));
-    return u;
+    if (slowdown) seen_[{run.run.method, run.run.members, name}].push_back(*slowdown);
   }
 
   // Converts a meeting to the form that the fits use: workloads are identified by their position
@@ -198,7 +192,8 @@ class TypeWork {
   }
 
   void FitAll() {
-    const std::vector<double> u = Activities();
+    std::vector<double> u;
+    for (const auto& each : findings_.profiles) u.push_back(each.sm_active.value_or(0));
     const std::vector<SeenSlowdown> mps = Pairs(ProfileMethod::kMps);
     const std::vector<SeenSlowdown> streams = Pairs(ProfileMethod::kStreams);
     if (!mps.empty()) TakeMps(u, FitMps(u, mps), mps);
@@ -263,7 +258,7 @@ class TypeWork {
   TypeFindings findings_;
   // Load and unload times in seconds, by workload and method.
   std::map<std::pair<std::string, ProfileMethod>, std::pair<double, double>> ends_;
-  std::map<Key, std::map<std::string, std::vector<double>>> seen_;
+  std::map<Key, std::vector<double>> seen_;  // slowdowns
 };
 
 }  // namespace

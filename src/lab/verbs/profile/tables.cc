@@ -35,11 +35,6 @@ std::string SpreadText(const Spread& spread, int decimals) {
   return fmt::format("{:.{}f} ± {:.{}f}", spread.mean, decimals, spread.sd, decimals);
 }
 
-std::string ShareText(const Spread& share) {
-  const Spread percent{share.mean * 100, share.sd * 100, share.count};
-  return SpreadText(percent, 2) + " %";
-}
-
 bool SameAll(const std::vector<std::string>& members) {
   return std::ranges::all_of(members, [&](const std::string& each) { return each == members[0]; });
 }
@@ -86,8 +81,9 @@ Sheet MeetingSheet(const TypeFindings& type) {
 Sheet WatchingSheet(const TypeFindings& type) {
   Sheet sheet{{"WATCHED BY", "WORKLOAD", "LONGER", "RUNS"}, 2};
   for (const WatchingCost& each : type.watching) {
+    const Spread percent{each.share.mean * 100, each.share.sd * 100, each.share.count};
     sheet.rows.push_back({std::string(base::WordOf(each.watcher)), each.workload,
-                          ShareText(each.share), std::to_string(each.share.count)});
+                          SpreadText(percent, 2) + " %", std::to_string(percent.count)});
   }
   return sheet;
 }
@@ -255,14 +251,9 @@ void PutType(std::string& out, const TypeFindings& type) {
   out += "</section>\n";
 }
 
-struct Failure {
-  std::string what;
-  std::string why;
-};
-
 // Lists each kind of failed run once, with its first reason. Methods that fail in the same way are
 // merged.
-std::vector<Failure> Failures(std::span<const MeasuredRun> runs) {
+std::vector<std::pair<std::string, std::string>> Failures(std::span<const MeasuredRun> runs) {
   std::map<std::pair<std::string, ProfileMethod>, std::string> first;
   for (const MeasuredRun& run : runs) {
     const std::string group = fmt::format("{} on {}", GroupText(run.run.members), run.run.gpu_type);
@@ -271,9 +262,9 @@ std::vector<Failure> Failures(std::span<const MeasuredRun> runs) {
   std::map<std::pair<std::string, std::string>, std::vector<std::string>> alike;
   for (const auto& [key, why] : first)
     alike[{key.first, why}].emplace_back(base::WordOf(key.second));
-  std::vector<Failure> failures;
+  std::vector<std::pair<std::string, std::string>> failures;
   for (const auto& [key, methods] : alike)
-    failures.push_back({fmt::format("{}, {}", key.first, base::Join(methods, ", ")), key.second});
+    failures.emplace_back(fmt::format("{}, {}", key.first, base::Join(methods, ", ")), key.second);
   return failures;
 }
 
@@ -284,7 +275,8 @@ std::string FindingsText(std::span<const TypeFindings> findings, std::span<const
   std::string text;
   for (const TypeFindings& type : findings)
     text += (text.empty() ? "" : "\n") + TypeText(type, screen);
-  for (const auto& [what, why] : Failures(runs)) text += fmt::format("failed: {}: {}\n", what, why);
+  for (const auto& [what, why] : Failures(runs))
+    text += fmt::format("failed: {}: {}\n", what, why);
   return text;
 }
 
