@@ -1,7 +1,6 @@
 // estimate evaluate: measures the accuracy of the estimators on a data set.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <map>

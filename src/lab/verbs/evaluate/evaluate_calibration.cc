@@ -106,12 +106,11 @@ Result<Site> LearnFrom(const DataSet& set, const std::string& family) {
   std::vector<task::Observation> observations;
   for (const Run& run : set.runs) {
     if (run.family != family || run.censored) continue;
-    task::Observation observation;
-    observation.signature = fmt::format("{}, batch {}", run.name, run.batch);
-    observation.relation = run.name;
-    observation.measured_mib = run.measured_mib;
-    observation.formula = estimate::SplitFormula(*structural, QuestionOf(set, run, 0.9));
-    observations.push_back(std::move(observation));
+    observations.push_back(
+        {.signature = fmt::format("{}, batch {}", run.name, run.batch),
+         .relation = run.name,
+         .measured_mib = run.measured_mib,
+         .formula = estimate::SplitFormula(*structural, QuestionOf(set, run, 0.9))});
   }
   if (observations.empty())
     return Invalid("--calibrate: no runs of the family '" + base::Printable(family, 40) + "'");
@@ -128,12 +127,10 @@ void EvaluateCalibration(Context& context, const DataSet& set, double coverage) 
   const std::vector<Outcome> shipped = AnswersOf(*structural, set, coverage, &as_shipped);
   std::vector<Taught> all;
   for (const std::string& family : families) {
-    Result<Site> site = LearnFrom(set, family);
+    const Result<Site> site = LearnFrom(set, family);
     if (!site) return context.Fail(site.error());
-    Taught taught{.family = family, .site = *std::move(site)};
-    taught.shipped = HalvesOf(set, shipped, family);
-    taught.learned = HalvesOf(set, AnswersOf(*structural, set, coverage, &taught.site), family);
-    all.push_back(std::move(taught));
+    all.push_back({family, *site, HalvesOf(set, shipped, family),
+                   HalvesOf(set, AnswersOf(*structural, set, coverage, &*site), family)});
   }
   if (!context.json) return Print(context, TextOf(all, coverage));
   base::Json json{{"coverage", coverage}, {"teachers", base::Json::array()}};

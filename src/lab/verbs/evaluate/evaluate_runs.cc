@@ -1,6 +1,7 @@
 // estimate evaluate --runs: tables of measured runs, or of sweeps over batch sizes.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <iterator>
 #include <map>

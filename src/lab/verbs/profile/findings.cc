@@ -22,6 +22,12 @@ double Median(std::vector<double> values) {
   return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
 }
 
+// values: at least one.
+Spread SpreadOf(const std::vector<double>& values) {
+  const report::Estimated of = report::EstimatedOf(values);
+  return {of.mean, of.sd, static_cast<int>(of.runs), Median(values)};
+}
+
 // Element n of the result is the time within `own` during which n other processes computed at the
 // same time.
 std::vector<double> TimeBeside(const Interval& own, std::span<const Interval> others) {
@@ -262,12 +268,6 @@ class TypeWork {
 };
 
 }  // namespace
-
-Spread SpreadOf(std::span<const double> values) {
-  if (values.empty()) return {};
-  const report::Estimated of = report::EstimatedOf(values);
-  return {of.mean, of.sd, static_cast<int>(of.runs), Median({values.begin(), values.end()})};
-}
 
 std::vector<TypeFindings> FindingsOf(std::span<const ProfiledWorkload> workloads,
                                      std::span<const MeasuredRun> runs) {

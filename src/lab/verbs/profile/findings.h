@@ -21,7 +21,6 @@ struct Spread {
   int count = 0;
   double median = 0;
 };
-Spread SpreadOf(std::span<const double> values);
 
 // The slowdown of one workload while it shares a GPU with certain other workloads.
 struct Meeting {

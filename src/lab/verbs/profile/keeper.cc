@@ -208,7 +208,7 @@ Result<KeptMps> KeptMps::Start(const Order& order) {
   }
   const std::string_view line = std::string_view(said).substr(0, said.find('\n'));
   if (!line.starts_with("ready ")) return Unavailable(std::string(line.substr(line.find(' ') + 1)));
-  return KeptMps(std::move(keeper), std::string(line.substr(6)));
+  return KeptMps{std::move(keeper), std::string(line.substr(6))};
 }
 
 }  // namespace carma::cli

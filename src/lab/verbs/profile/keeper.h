@@ -81,8 +81,7 @@ class KeptProgram {
 
 // An MPS control daemon below a keeper, with its server for one GPU and a temporary folder. The
 // destructor waits until the daemon, server and folder are gone.
-class KeptMps {
- public:
+struct KeptMps {
   struct Order {
     std::string shim;     // path of carma-shim
     std::string program;  // path as in collocation.mps_control
@@ -93,14 +92,8 @@ class KeptMps {
   // Blocks until the server accepts clients.
   static Result<KeptMps> Start(const Order& order);
 
-  // The MPS daemon's folder, for task::MpsSetup::dir.
-  const std::string& dir() const { return dir_; }
-
- private:
-  KeptMps(Keeper keeper, std::string dir) : keeper_(std::move(keeper)), dir_(std::move(dir)) {}
-
-  Keeper keeper_;
-  std::string dir_;
+  Keeper keeper;
+  std::string dir;  // the MPS daemon's folder, for task::MpsSetup::dir
 };
 
 }  // namespace carma::cli

@@ -186,7 +186,7 @@ class ActiveRun {
     const bool own_instance = run_.method == ProfileMethod::kMig;
     std::map<std::string, std::string> wanted = task::WithoutMpsEnvironment();
     if (mps_) {
-      wanted = task::MpsClientEnvironment(mps_->dir(), {::getuid(), ::getgid(), lane_.uuids[0]}, {},
+      wanted = task::MpsClientEnvironment(mps_->dir, {::getuid(), ::getgid(), lane_.uuids[0]}, {},
                                           false);
     }
     wanted["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID";

@@ -275,8 +275,7 @@ std::string FindingsText(std::span<const TypeFindings> findings, std::span<const
   std::string text;
   for (const TypeFindings& type : findings)
     text += (text.empty() ? "" : "\n") + TypeText(type, screen);
-  for (const auto& [what, why] : Failures(runs))
-    text += fmt::format("failed: {}: {}\n", what, why);
+  for (const auto& [what, why] : Failures(runs)) text += fmt::format("failed: {}: {}\n", what, why);
   return text;
 }
 

@@ -31,9 +31,8 @@ constexpr std::array<std::string_view, 4> kUsualSimulated{"resnet34-cifar-b128",
 constexpr std::array<std::string_view, 4> kUsualTrained{"resnet34-cifar-b128", "mobilenet-b64",
                                                         "resnet50-b32", "bert-base-b32"};
 
-template <std::size_t N>
 std::vector<std::string> NamesOr(std::span<const std::string> names,
-                                 const std::array<std::string_view, N>& usual) {
+                                 std::span<const std::string_view> usual) {
   if (names.empty()) return {usual.begin(), usual.end()};
   return {names.begin(), names.end()};
 }
@@ -143,16 +142,14 @@ Result<std::vector<ProfiledWorkload>> SimulatedWorkloads(std::span<const std::st
   const trace::Catalogue catalogue = CARMA_TRY(trace::Catalogue::BuiltIn());
   std::vector<ProfiledWorkload> workloads;
   for (const std::string& name : NamesOr(names, kUsualSimulated)) {
-    const trace::Workload* const found = CARMA_TRY(catalogue.Find(name));
-    trace::Workload played = *found;
+    trace::Workload played = *CARMA_TRY(catalogue.Find(name));
     if (played.gpus != 1)
       return Invalid("'" + name +
                      "' needs several GPUs, but only single-GPU workloads are measured");
     played.solo_s = seconds;
-    ProfiledWorkload workload{.name = name, .command = trace::SimTaskArguments(played)};
-    workload.command.insert(workload.command.begin(), simtask);
-    workload.seconds = seconds;
-    workloads.push_back(std::move(workload));
+    std::vector<std::string> command = trace::SimTaskArguments(played);
+    command.insert(command.begin(), simtask);
+    workloads.push_back({.name = name, .command = std::move(command), .seconds = seconds});
   }
   return workloads;
 }
@@ -170,10 +167,10 @@ Result<std::vector<ProfiledWorkload>> TrainedWorkloads(std::span<const std::stri
       return Invalid("'" + name + "': expected NETWORK-bBATCH, such as resnet50-b32");
     const std::vector<std::string> train{
         python, script, "train", name.substr(0, at), "--batch", std::to_string(*batch)};
-    ProfiledWorkload workload{.name = name, .command = train, .calibrate = train};
+    ProfiledWorkload workload{
+        .name = name, .command = train, .calibrate = train, .seconds = seconds};
     workload.command.insert(workload.command.end(), {"--steps", std::string(kStepsWord)});
     workload.calibrate.insert(workload.calibrate.end(), {"--seconds", fmt::format("{}", seconds)});
-    workload.seconds = seconds;
     workloads.push_back(std::move(workload));
   }
   return workloads;
