@@ -74,10 +74,12 @@ class ActiveRun {
  public:
   ActiveRun(PlannedRun run, const Lane& lane, const MeasureOptions& options,
             const gpu::Reading& before)
-      : run_(std::move(run)), lane_(lane), options_(options), start_ns_(base::BootTimeNs()) {
-    samples_.push_back(SampleOf(before, 0));
-    for (const std::string& member : run_.members) slots_.push_back({.workload = member});
-  }
+      : run_(std::move(run)),
+        lane_(lane),
+        options_(options),
+        start_ns_(base::BootTimeNs()),
+        slots_(run_.members.size()),
+        samples_{SampleOf(before, 0)} {}
 
   // Starts the run. Fails if MPS is not available, or with a system error.
   Result<Unit> Begin() {
@@ -124,12 +126,14 @@ class ActiveRun {
     }
     if (watcher_) {
       watcher_->Listen();
-      if (watcher_->ended() && failed_.empty())
-        Fails(std::string(base::WordOf(*run_.cost_of)) + " exited on its own");
+      if (watcher_->ended()) Fails(std::string(base::WordOf(*run_.cost_of)) + " exited on its own");
     }
     const bool all = std::ranges::all_of(slots_, [](const Slot& slot) { return slot.ended_once; });
     if (all || !failed_.empty()) {
-      StopAll();
+      stopping_ = true;
+      for (Slot& slot : slots_) {
+        if (slot.program) slot.program->Stop();
+      }
       return Unit{};
     }
     for (std::size_t i = 0; i < slots_.size(); ++i) {
@@ -172,9 +176,9 @@ class ActiveRun {
   }
 
  private:
+  // A member of the run.
   struct Slot {
-    std::string workload;
-    std::optional<KeptProgram> program = {};
+    std::optional<KeptProgram> program;
     bool ended_once = false;
   };
 
@@ -184,11 +188,10 @@ class ActiveRun {
 
   std::vector<std::string> EnvironmentOf(std::size_t member) const {
     const bool own_instance = run_.method == ProfileMethod::kMig;
-    std::map<std::string, std::string> wanted = task::WithoutMpsEnvironment();
-    if (mps_) {
-      wanted = task::MpsClientEnvironment(mps_->dir, {::getuid(), ::getgid(), lane_.uuids[0]}, {},
-                                          false);
-    }
+    std::map<std::string, std::string> wanted =
+        mps_ ? task::MpsClientEnvironment(mps_->dir, {::getuid(), ::getgid(), lane_.uuids[0]}, {},
+                                          false)
+             : task::WithoutMpsEnvironment();
     wanted["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID";
     wanted["CUDA_VISIBLE_DEVICES"] = lane_.uuids[own_instance ? member : 0];
     return EnvironmentWith(wanted);
@@ -200,7 +203,7 @@ class ActiveRun {
 
   Result<Unit> StartMember(std::size_t i) {
     const auto workload =
-        std::ranges::find(options_.workloads, slots_[i].workload, &ProfiledWorkload::name);
+        std::ranges::find(options_.workloads, run_.members[i], &ProfiledWorkload::name);
     CARMA_CHECK(workload != options_.workloads.end(), "a planned workload is unknown");
     slots_[i].program.emplace(CARMA_TRY(KeptProgram::Start({.command = workload->command,
                                                             .environment = EnvironmentOf(i),
@@ -213,7 +216,7 @@ class ActiveRun {
     Slot& slot = slots_[i];
     const Result<KeptRun> outcome = slot.program->Outcome();
     slot.program.reset();
-    if (!outcome) return Fails(slot.workload + ": " + outcome.error().message);
+    if (!outcome) return Fails(run_.members[i] + ": " + outcome.error().message);
     instances_.push_back({.member = static_cast<int>(i),
                           .begin_s = std::max(0.0, Since(outcome->began_ns)),
                           .end_s = std::max(0.0, Since(outcome->ended_ns)),
@@ -221,20 +224,13 @@ class ActiveRun {
                           .stopped = stopping_});
     slot.ended_once = true;
     if (outcome->code != 0 && !stopping_) {
-      Fails(fmt::format("{} exited with code {}: {}", slot.workload, outcome->code,
+      Fails(fmt::format("{} exited with code {}: {}", run_.members[i], outcome->code,
                         LastLine(OutputOf(i))));
     }
   }
 
   void Fails(const std::string& why) {
     if (failed_.empty() && !stopping_) failed_ = why;
-  }
-
-  void StopAll() {
-    stopping_ = true;
-    for (Slot& slot : slots_) {
-      if (slot.program) slot.program->Stop();
-    }
   }
 
   PlannedRun run_;
