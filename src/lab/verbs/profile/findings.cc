@@ -7,7 +7,6 @@
 #include <tuple>
 
 #include "lab/verbs/profile/fit.h"
-#include "report/report.h"
 
 namespace carma::cli {
 namespace {
@@ -20,12 +19,6 @@ double Median(std::vector<double> values) {
   std::ranges::sort(values);
   const std::size_t half = values.size() / 2;
   return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
-}
-
-// values: at least one.
-Spread SpreadOf(const std::vector<double>& values) {
-  const report::Estimated of = report::EstimatedOf(values);
-  return {of.mean, of.sd, static_cast<int>(of.runs), Median(values)};
 }
 
 // Element n of the result is the time within `own` during which n other processes computed at the
@@ -111,15 +104,15 @@ class TypeWork {
   void Alone(const ProfiledWorkload& workload, std::span<const MeasuredRun> runs) {
     const AloneValues values = AloneOf(workload, findings_.gpu_type, ProfileMethod::kStreams, runs);
     if (values.times.empty() || Median(values.times) <= 0) return;
-    const Spread spread = SpreadOf(values.times);
+    const report::Estimated times = report::EstimatedOf(values.times);
     profile::WorkloadProfile found{.workload = workload.name,
                                    .gpu_type = findings_.gpu_type,
                                    .load_s = Median(values.loads),
                                    .time_s = Median(values.times),
                                    .iterations = workload.iterations,
                                    .memory_mib = values.memory_mib,
-                                   .runs = spread.count,
-                                   .time_spread = spread.sd / spread.mean};
+                                   .runs = static_cast<int>(times.runs),
+                                   .time_spread = times.sd / times.mean};
     if (!values.activities.empty()) found.sm_active = Median(values.activities);
     // An MPS client initialises its GPU differently, so its load time differs.
     const AloneValues client = AloneOf(workload, findings_.gpu_type, ProfileMethod::kMps, runs);
@@ -140,7 +133,8 @@ class TypeWork {
     }
     for (const auto& [key, values] : seen_) {
       const auto& [method, members, workload] = key;
-      findings_.meetings.push_back({method, members, workload, SpreadOf(values), {}});
+      findings_.meetings.push_back(
+          {method, members, workload, report::EstimatedOf(values), Median(values), {}});
     }
     std::ranges::stable_sort(findings_.meetings, {}, [](const Meeting& each) {
       return std::pair(each.method, each.members.size());
@@ -176,7 +170,7 @@ class TypeWork {
   // among the profiles.
   std::optional<SeenSlowdown> Numbered(const Meeting& meeting) const {
     // Uses the median, so one run on a busy host does not change the parameters.
-    SeenSlowdown seen{.slowdown = meeting.slowdown.median};
+    SeenSlowdown seen{.slowdown = meeting.median_slowdown};
     for (const std::string& member : meeting.members) {
       const auto* found = ProfileOf(member);
       if (!found) return std::nullopt;
@@ -231,7 +225,8 @@ class TypeWork {
       const auto seen = Numbered(each);
       if (!seen) continue;
       if (each.members.size() == 2)
-        findings_.profiles[seen->members[seen->who]].meetings += each.slowdown.count;
+        findings_.profiles[seen->members[seen->who]].meetings +=
+            static_cast<int>(each.slowdown.runs);
       const bool known = std::ranges::all_of(
           seen->members, [&](std::size_t member) { return met.contains(member); });
       if (known) each.predicted = PredictMps(u, fit, *seen);
@@ -257,7 +252,7 @@ class TypeWork {
       shares[{run->run.members[0], *run->run.cost_of}].push_back(length(*run) / base->second - 1);
     }
     for (const auto& [of, values] : shares)
-      findings_.watching.push_back({of.first, of.second, SpreadOf(values)});
+      findings_.watching.push_back({of.first, of.second, report::EstimatedOf(values)});
   }
 
   std::vector<const MeasuredRun*> runs_;

@@ -11,30 +11,24 @@
 #include "lab/verbs/profile/results.h"
 #include "lab/verbs/profile/workloads.h"
 #include "profile/profiles.h"
+#include "report/report.h"
 
 namespace carma::cli {
-
-// sd: standard deviation with divisor n - 1; 0 for one value.
-struct Spread {
-  double mean = 0;
-  double sd = 0;
-  int count = 0;
-  double median = 0;
-};
 
 // The slowdown of one workload while it shares a GPU with certain other workloads.
 struct Meeting {
   ProfileMethod method = ProfileMethod::kStreams;
   std::vector<std::string> members;
   std::string workload;
-  Spread slowdown;
+  report::Estimated slowdown;
+  double median_slowdown = 1;
   std::optional<double> predicted;  // slowdown predicted by the fitted parameters
 };
 
 struct WatchingCost {
   std::string workload;
   Watcher watcher = Watcher::kCarma;
-  Spread share;  // additional run time, relative to the run without a watcher
+  report::Estimated share;  // additional run time, relative to the run without a watcher
 };
 
 struct TypeFindings {

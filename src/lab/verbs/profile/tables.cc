@@ -18,6 +18,7 @@ namespace {
 
 using base::Json;
 using profile::WorkloadProfile;
+using report::Estimated;
 
 constexpr double kHalf = 590;
 constexpr std::size_t kMaxBars = 60;
@@ -30,8 +31,8 @@ std::string SecondsText(double seconds) {
   return fmt::format("{:.{}f} s", seconds, seconds < 100 ? 2 : 0);
 }
 
-std::string SpreadText(const Spread& spread, int decimals) {
-  if (spread.count < 2) return fmt::format("{:.{}f}", spread.mean, decimals);
+std::string SpreadText(const Estimated& spread, int decimals) {
+  if (spread.runs < 2) return fmt::format("{:.{}f}", spread.mean, decimals);
   return fmt::format("{:.{}f} ± {:.{}f}", spread.mean, decimals, spread.sd, decimals);
 }
 
@@ -73,7 +74,7 @@ Sheet MeetingSheet(const TypeFindings& type) {
   for (const Meeting& each : type.meetings) {
     sheet.rows.push_back({GroupText(each.members), std::string(base::WordOf(each.method)),
                           each.workload, SpreadText(each.slowdown, 3), Maybe(each.predicted, 3),
-                          std::to_string(each.slowdown.count)});
+                          std::to_string(each.slowdown.runs)});
   }
   return sheet;
 }
@@ -81,9 +82,9 @@ Sheet MeetingSheet(const TypeFindings& type) {
 Sheet WatchingSheet(const TypeFindings& type) {
   Sheet sheet{{"WATCHED BY", "WORKLOAD", "LONGER", "RUNS"}, 2};
   for (const WatchingCost& each : type.watching) {
-    const Spread percent{each.share.mean * 100, each.share.sd * 100, each.share.count};
+    const Estimated percent{each.share.mean * 100, each.share.sd * 100, each.share.runs};
     sheet.rows.push_back({std::string(base::WordOf(each.watcher)), each.workload,
-                          SpreadText(percent, 2) + " %", std::to_string(percent.count)});
+                          SpreadText(percent, 2) + " %", std::to_string(percent.runs)});
   }
   return sheet;
 }
@@ -129,8 +130,8 @@ std::string TypeText(const TypeFindings& type, const Screen& screen) {
 
 // ---- JSON ----
 
-Json SpreadJson(const Spread& spread) {
-  return {{"mean", spread.mean}, {"sd", spread.sd}, {"runs", spread.count}};
+Json SpreadJson(const Estimated& spread) {
+  return {{"mean", spread.mean}, {"sd", spread.sd}, {"runs", spread.runs}};
 }
 
 void PutOptional(Json& json, const char* key, const std::optional<double>& value) {
@@ -295,7 +296,7 @@ std::string MeetingsCsv(std::span<const TypeFindings> findings) {
       text += fmt::format(
           "{},{},{},{},{},{},{},{},{}\n", base::CsvCell(type.gpu_type), base::WordOf(each.method),
           each.members.size(), base::CsvCell(base::Join(each.members, " + ")),
-          base::CsvCell(each.workload), each.slowdown.mean, each.slowdown.sd, each.slowdown.count,
+          base::CsvCell(each.workload), each.slowdown.mean, each.slowdown.sd, each.slowdown.runs,
           each.predicted ? fmt::format("{}", *each.predicted) : "");
     }
   }
@@ -308,7 +309,7 @@ std::string WatchingCsv(std::span<const TypeFindings> findings) {
     for (const WatchingCost& each : type.watching) {
       text += fmt::format("{},{},{},{},{},{}\n", base::CsvCell(type.gpu_type),
                           base::WordOf(each.watcher), base::CsvCell(each.workload), each.share.mean,
-                          each.share.sd, each.share.count);
+                          each.share.sd, each.share.runs);
     }
   }
   return text;
