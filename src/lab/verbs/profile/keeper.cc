@@ -65,11 +65,6 @@ void EndDescendants() {
   }
 }
 
-// The exit code, or 128 plus the signal number.
-int CodeOf(int status) {
-  return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
-}
-
 // arguments: workdir (may be empty), output, command…
 int KeepProgram(const std::vector<std::string>& arguments) {
   const std::vector<std::string> command(arguments.begin() + 2, arguments.end());
@@ -87,7 +82,8 @@ int KeepProgram(const std::vector<std::string>& arguments) {
     const std::int64_t now_ns = base::BootTimeNs();
     int status = 0;
     if (::waitpid(spawned->pid, &status, WNOHANG) == spawned->pid) {
-      Tell(fmt::format("ended {} {} {}", began_ns, now_ns, CodeOf(status)));
+      const int code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+      Tell(fmt::format("ended {} {} {}", began_ns, now_ns, code));
       EndDescendants();
       return 0;
     }

@@ -54,11 +54,6 @@ void ReadCommand(JsonReader& in, const char* key, std::vector<std::string>& comm
   }
 }
 
-bool HasSteps(const std::vector<std::string>& command) {
-  return std::ranges::any_of(command,
-                             [](const std::string& word) { return word.contains(kStepsWord); });
-}
-
 Result<task::TaskSpec> SpecOf(const ProfiledWorkload& workload, const std::string& folder) {
   Json json = workload.task.empty() ? Json::object() : Json::parse(workload.task, nullptr, false);
   json["command"] = workload.command;
@@ -90,7 +85,9 @@ Result<ProfiledWorkload> ReadWorkload(const Json& json) {
   if (!in.error() && !profile::IsName(workload.name)) in.Complain("name", profile::kNameRule);
   if (!workload.workdir.empty() && !workload.workdir.starts_with('/'))
     in.Complain("workdir", "an absolute path");
-  if (HasSteps(workload.command) == workload.calibrate.empty())
+  const bool has_steps = std::ranges::any_of(
+      workload.command, [](const std::string& word) { return word.contains(kStepsWord); });
+  if (has_steps == workload.calibrate.empty())
     in.Complain("calibrate", "{steps} in the command, too");
   if (in.error()) return std::unexpected(*in.error());
   if (const auto spec = SpecOf(workload, "/"); !spec) return base::Wrap(spec.error(), "/task");
