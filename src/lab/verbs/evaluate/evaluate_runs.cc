@@ -102,13 +102,6 @@ std::string TableOf(const std::vector<Evaluated>& all, double coverage) {
              100 * coverage);
 }
 
-std::string RowOf(const TrainingRun& run, const estimate::MeasuredMemory& measured,
-                  const TransformerEstimate& estimate) {
-  const estimate::MemoryBound& bound = BoundOf(estimate, measured.kind);
-  return fmt::format("{},{},{},{},{},{},{}\n", run.id, run.model, base::WordOf(measured.kind),
-                     measured.mib, bound.point_mib, bound.bound_mib, base::WordOf(estimate.phase));
-}
-
 // Quotes the text as a CSV cell.
 std::string Quoted(const std::string& text) {
   std::string cell;
@@ -140,17 +133,18 @@ void EvaluateTransformers(Context& context, const EvaluateFlags& flags) {
     if (!left) return context.Fail(left.error());
     for (const estimate::MeasuredMemory& measured : run.measured) {
       Outcome outcome{.measured_mib = measured.mib};
+      rows +=
+          fmt::format("{},{},{},{},", run.id, run.model, base::WordOf(measured.kind), measured.mib);
       if (estimate) {
         const estimate::MemoryBound& bound = BoundOf(*estimate, measured.kind);
         outcome.answer = estimate::Answer{.point_mib = bound.point_mib,
                                           .bound_mib = bound.bound_mib,
                                           .coverage = flags.coverage,
                                           .method = "transformer"};
-        rows += RowOf(run, measured, *estimate);
+        rows += fmt::format("{},{},{}\n", bound.point_mib, bound.bound_mib,
+                            base::WordOf(estimate->phase));
       } else {
-        rows +=
-            fmt::format("{},{},{},{},,,\"{}\"\n", run.id, run.model, base::WordOf(measured.kind),
-                        measured.mib, Quoted(estimate.error().message));
+        rows += fmt::format(",,\"{}\"\n", Quoted(estimate.error().message));
       }
       const bool varying = run.plan && run.plan->variable_length;
       compared.push_back(
