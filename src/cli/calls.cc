@@ -1,6 +1,7 @@
 #include "cli/calls.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <poll.h>
 #include <sys/random.h>
 
@@ -12,6 +13,7 @@
 #include "api/url.h"
 #include "base/fields_json.h"
 #include "base/json.h"
+#include "base/text.h"
 #include "base/try.h"
 
 namespace carma::cli {
@@ -68,20 +70,6 @@ Called<std::vector<T>> ParseList(Result<std::string> text, const char* key) {
   return Parse(std::move(text), [key](const Json& json) { return ReadList<T>(json, key); });
 }
 
-struct RawPage {
-  std::vector<api::TaskView> tasks;
-  std::optional<std::int64_t> next;
-};
-
-Result<RawPage> ReadPage(const Json& json) {
-  auto tasks = CARMA_TRY(ReadList<api::TaskView>(json, "tasks"));
-  RawPage page{.tasks = std::move(tasks)};
-  JsonReader in(json, "");
-  in.Get("next", page.next, 0, INT64_MAX);
-  if (in.error()) return std::unexpected(*in.error());
-  return page;
-}
-
 Result<Submission> ReadSubmission(const Json& json) {
   Submission submission;
   JsonReader in(json, "");
@@ -120,45 +108,34 @@ Result<std::vector<CheckedTask>> ReadCheck(const Json& json) {
   return ReadList<CheckedTask, &ReadCheckedTask>(json, "tasks");
 }
 
-// The texts are already JSON, so they are joined unchanged instead of being parsed again.
-std::string ListBody(const std::vector<std::string>& specs, const std::string& common,
-                     const std::string& request = "") {
-  std::size_t size = common.size() + request.size() + 48;
-  for (const std::string& spec : specs) size += spec.size() + 1;
-  std::string body;
-  body.reserve(size);
-  body += '{';
-  if (!request.empty()) body += "\"request\":\"" + request + "\",";
-  if (!common.empty()) body += "\"common\":" + common + ",";
-  body += "\"tasks\":";
-  body += JsonList(specs);
-  body += '}';
-  return body;
+// The fields of a list of tasks, without braces. The texts are already JSON, so they are joined
+// unchanged instead of being parsed again.
+std::string ListFields(const std::vector<std::string>& specs, const std::string& common) {
+  return (common.empty() ? "" : "\"common\":" + common + ",") + "\"tasks\":" + JsonList(specs);
 }
 
-std::string ArrayBody(const std::string& spec, const std::vector<std::int64_t>& indices,
-                      const std::string& request = "") {
-  std::string body = "{";
-  if (!request.empty()) body += "\"request\":\"" + request + "\",";
-  body += "\"spec\":" + spec + ",\"array\":[";
-  for (std::size_t i = 0; i < indices.size(); ++i) {
-    if (i > 0) body += ',';
-    body += std::to_string(indices[i]);
-  }
-  return body + "]}";
+std::string ArrayFields(const std::string& spec, const std::vector<std::int64_t>& indices) {
+  return fmt::format("\"spec\":{},\"array\":[{}]", spec, fmt::join(indices, ","));
 }
 
-// A unique name for a request; empty if the kernel cannot supply random bytes.
-std::string NewRequestName() {
+std::string DrainBody(const std::string& reason, std::optional<base::Time> empty_by) {
+  Json asked = {{"reason", reason}};
+  if (empty_by) asked["by_ms"] = base::ToMs(*empty_by);
+  return base::DumpJson(asked);
+}
+
+// The unique name of a request as a field; empty if the kernel cannot supply random bytes.
+std::string RequestField() {
   std::array<std::uint64_t, 2> chance{};
   if (::getrandom(chance.data(), sizeof chance, 0) != static_cast<ssize_t>(sizeof chance))
     return "";
-  return fmt::format("{:016x}{:016x}", chance[0], chance[1]);
+  return fmt::format("\"request\":\"{:016x}{:016x}\",", chance[0], chance[1]);
 }
 
 // Retries the request for a while if the connection drops, for example because the daemon is
 // restarting. The daemon recognises a repeated submission by its name.
-Called<Submission> Submit(api::Client& client, const std::string& body) {
+Called<Submission> Submit(api::Client& client, const std::string& fields) {
+  const std::string body = "{" + RequestField() + fields + "}";
   Result<std::string> answer = client.Call("POST", "/v1/tasks", body, kSubmitTimeoutS);
   if (!answer && client.cut()) {
     const auto patience = std::chrono::steady_clock::now() + kRepeatFor;
@@ -188,9 +165,16 @@ Result<TaskPage> ListTasks(api::Client& client, const TaskQuery& query) {
     if (!query.account.empty()) target += "&account=" + api::Escape(query.account);
     if (!query.qos.empty()) target += "&qos=" + api::Escape(query.qos);
     if (next) target += "&before=" + std::to_string(*next);
-    auto answer = CARMA_TRY(Parse(client.Get(target, kAnswerS), &ReadPage));
-    next = answer.value.next;
-    std::move(answer.value.tasks.begin(), answer.value.tasks.end(), std::back_inserter(page.tasks));
+    const auto read = [&next](const Json& json) -> Result<std::vector<api::TaskView>> {
+      auto tasks = CARMA_TRY(ReadList<api::TaskView>(json, "tasks"));
+      JsonReader in(json, "");
+      next.reset();
+      in.Get("next", next, 0, INT64_MAX);
+      if (in.error()) return std::unexpected(*in.error());
+      return tasks;
+    };
+    auto answer = CARMA_TRY(Parse(client.Get(target, kAnswerS), read));
+    std::ranges::move(answer.value, std::back_inserter(page.tasks));
   } while (next && page.tasks.size() < query.limit);
   page.more = next.has_value();
   return page;
@@ -246,9 +230,7 @@ Called<api::GpuHistoryView> GetGpuHistory(api::Client& client, const std::string
 
 Called<api::GpuView> ChangeGpu(api::Client& client, const std::string& gpu, const std::string& verb,
                                const std::string& reason, std::optional<base::Time> empty_by) {
-  base::Json asked = {{"reason", reason}};
-  if (empty_by) asked["by_ms"] = base::ToMs(*empty_by);
-  const std::string body = verb == "drain" ? base::DumpJson(asked) : "";
+  const std::string body = verb == "drain" ? DrainBody(reason, empty_by) : "";
   const std::string target = "/v1/gpus/" + api::Escape(gpu) + "/" + verb;
   return Parse<api::GpuView>(client.Call("POST", target, body, kAnswerS));
 }
@@ -261,10 +243,8 @@ void CloseGpus(api::Client& client, const std::vector<std::string>& gpus,
 
 Called<api::StatusView> CloseServer(api::Client& client, const std::string& reason,
                                     std::optional<base::Time> empty_by) {
-  base::Json asked = {{"reason", reason}};
-  if (empty_by) asked["by_ms"] = base::ToMs(*empty_by);
   return Parse<api::StatusView>(
-      client.Call("POST", "/v1/server/drain", base::DumpJson(asked), kAnswerS));
+      client.Call("POST", "/v1/server/drain", DrainBody(reason, empty_by), kAnswerS));
 }
 
 Called<api::StatusView> OpenServer(api::Client& client) {
@@ -272,14 +252,10 @@ Called<api::StatusView> OpenServer(api::Client& client) {
 }
 
 Called<std::vector<api::EventView>> ListEvents(api::Client& client, const EventQuery& query) {
-  std::string target = "/v1/events";
-  char before = '?';
-  const auto add = [&](const char* key, std::uint64_t value) {
-    target += before + std::string(key) + "=" + std::to_string(value);
-    before = '&';
-  };
-  if (query.task) add("task", *query.task);
-  if (query.limit) add("limit", *query.limit);
+  std::vector<std::string> terms;
+  if (query.task) terms.push_back(fmt::format("task={}", *query.task));
+  if (query.limit) terms.push_back(fmt::format("limit={}", *query.limit));
+  const std::string target = "/v1/events" + (terms.empty() ? "" : "?" + base::Join(terms, "&"));
   return ParseList<api::EventView>(client.Get(target, kAnswerS), "events");
 }
 
@@ -319,20 +295,22 @@ Called<std::vector<api::UsageView>> ListUsage(api::Client& client, const std::st
 
 Called<Submission> SubmitTasks(api::Client& client, const std::vector<std::string>& specs,
                                const std::string& common) {
-  return Submit(client, ListBody(specs, common, NewRequestName()));
+  return Submit(client, ListFields(specs, common));
 }
 
 Called<Submission> SubmitArray(api::Client& client, const std::string& spec,
                                const std::vector<std::int64_t>& indices) {
-  return Submit(client, ArrayBody(spec, indices, NewRequestName()));
+  return Submit(client, ArrayFields(spec, indices));
 }
 
 Called<std::vector<CheckedTask>> CheckTasks(api::Client& client,
                                             const std::vector<std::string>& specs,
                                             const std::vector<std::int64_t>& indices,
                                             const std::string& common) {
-  const std::string body = indices.empty() ? ListBody(specs, common) : ArrayBody(specs[0], indices);
-  return Parse(client.Call("POST", "/v1/tasks?check=1", body, kSubmitTimeoutS), &ReadCheck);
+  const std::string fields =
+      indices.empty() ? ListFields(specs, common) : ArrayFields(specs[0], indices);
+  return Parse(client.Call("POST", "/v1/tasks?check=1", "{" + fields + "}", kSubmitTimeoutS),
+               &ReadCheck);
 }
 
 Called<Submission> RedoTask(api::Client& client, std::uint64_t id, const std::string& changes) {
@@ -362,12 +340,7 @@ std::string GpusJson(const std::vector<api::GpuView>& gpus) {
 }
 
 std::string JsonList(const std::vector<std::string>& texts) {
-  std::string list = "[";
-  for (std::size_t i = 0; i < texts.size(); ++i) {
-    if (i > 0) list += ',';
-    list += texts[i];
-  }
-  return list + "]";
+  return "[" + base::Join(texts, ",") + "]";
 }
 
 std::string JsonString(const std::string& text) {
