@@ -46,6 +46,8 @@ struct Context {
   // Prints one line "carma: message" on `err`. exit_code becomes 2 for kInvalid and 1 for other
   // errors.
   void Fail(const base::Error& error);
+  // Like Fail(), for the result of a whole verb. Does nothing if it succeeded.
+  void Report(const Result<Unit>& done);
 
   Context();
   ~Context();

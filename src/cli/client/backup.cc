@@ -1,4 +1,5 @@
 // `carma backup`: copies the database.
+#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -6,6 +7,7 @@
 
 #include "base/json.h"
 #include "base/text.h"
+#include "base/try.h"
 #include "cli/calls.h"
 #include "cli/client/verbs.h"
 #include "config/settings.h"
@@ -19,10 +21,8 @@ Result<std::string> StateFolder(Context& context, const BackupFlags& flags) {
   if (!flags.state_dir.empty()) return flags.state_dir;
   const Called<api::StatusView> status = GetStatus(context.client());
   if (status && !status->value.state_dir.empty()) return status->value.state_dir;
-  const Result<config::Loaded> loaded =
-      config::Load(config::StandardSources(std::nullopt, ::geteuid() == 0));
-  if (!loaded) return std::unexpected(loaded.error());
-  return loaded->settings.state_dir;
+  return CARMA_TRY(config::Load(config::StandardSources(std::nullopt, ::geteuid() == 0)))
+      .settings.state_dir;
 }
 
 // A backup in a folder is named after the current time: "carma-20260301-064500.db".
@@ -39,24 +39,19 @@ std::string TargetFile(const std::string& given) {
 
 }  // namespace
 
-void RunBackup(Context& context, const BackupFlags& flags) {
-  const Result<std::string> folder = StateFolder(context, flags);
-  if (!folder) return context.Fail(folder.error());
+Result<Unit> RunBackup(Context& context, const BackupFlags& flags) {
+  const std::string folder = CARMA_TRY(StateFolder(context, flags));
   const std::string file = TargetFile(flags.target);
-  Result<std::int64_t> bytes = store::BackUp(*folder, file, flags.force);
-  if (!bytes) {
-    if (bytes.error().code == ErrorCode::kConflict && !flags.force)
-      return context.Fail(
-          {bytes.error().code, bytes.error().message + "; --force replaces a file"});
-    return context.Fail(bytes.error());
-  }
-  if (context.json) {
-    return Print(
-        context,
-        base::DumpJson({{"file", file}, {"state_dir", *folder}, {"bytes", *bytes}}) + "\n");
-  }
-  Print(context, "Backed up " + base::Printable(*folder, 400) + " to " +
-                     base::Printable(file, 400) + " (" + std::to_string(*bytes) + " bytes)\n");
+  const Result<std::int64_t> bytes = store::BackUp(folder, file, flags.force);
+  if (!bytes && bytes.error().code == ErrorCode::kConflict && !flags.force)
+    return Conflict(bytes.error().message + "; --force replaces a file");
+  if (!bytes) return std::unexpected(bytes.error());
+  Print(context,
+        context.json
+            ? base::DumpJson({{"file", file}, {"state_dir", folder}, {"bytes", *bytes}}) + "\n"
+            : fmt::format("Backed up {} to {} ({} bytes)\n", base::Printable(folder, 400),
+                          base::Printable(file, 400), *bytes));
+  return Unit{};
 }
 
 }  // namespace carma::cli

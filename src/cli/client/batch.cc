@@ -163,7 +163,8 @@ class Receipt {
   std::uint64_t count_ = 0;
 };
 
-void Send(Context& context, const SubmitFlags& flags, const Batch& batch, const std::string& name) {
+Result<Unit> Send(Context& context, const SubmitFlags& flags, const Batch& batch,
+                  const std::string& name) {
   Receipt receipt;
   for (std::size_t first = 0; first < batch.specs.size();) {
     const std::size_t end = ChunkEnd(batch, first);
@@ -176,16 +177,17 @@ void Send(Context& context, const SubmitFlags& flags, const Batch& batch, const 
         Warn(context,
              fmt::format("the tasks from line {} onwards were not submitted", batch.lines[first]));
       }
-      return context.Fail(WithLine(answer.error(), batch, first, name));
+      return std::unexpected(WithLine(answer.error(), batch, first, name));
     }
     for (const std::string& warning : answer->value.warnings) Warn(context, warning);
     receipt.Add(std::move(*answer));
     first = end;
   }
   receipt.PrintTo(context, flags.parsable);
+  return Unit{};
 }
 
-void Check(Context& context, const Batch& batch, const std::string& name) {
+Result<Unit> Check(Context& context, const Batch& batch, const std::string& name) {
   std::size_t checked = 0;
   while (checked < batch.specs.size()) {
     const std::size_t end = ChunkEnd(batch, checked);
@@ -196,7 +198,7 @@ void Check(Context& context, const Batch& batch, const std::string& name) {
       Warn(context, answer.error().message + "; checked without it");
       break;
     }
-    if (!answer) return context.Fail(WithLine(answer.error(), batch, checked, name));
+    if (!answer) return std::unexpected(WithLine(answer.error(), batch, checked, name));
     checked = end;
   }
   const std::size_t count = batch.specs.size();
@@ -204,30 +206,23 @@ void Check(Context& context, const Batch& batch, const std::string& name) {
                      ? fmt::format("{{\"count\":{}}}\n", count)
                      : fmt::format("Nothing was submitted; {} {} valid.\n",
                                    base::Counted(count, "task"), count == 1 ? "is" : "are"));
+  return Unit{};
 }
 
 }  // namespace
 
-void RunBatch(Context& context, const SubmitFlags& flags) {
-  if (flags.batch.empty()) return context.Fail({ErrorCode::kInvalid, "--lines: needs --batch"});
-  if (!context.words.empty() || flags.wait) {
-    return context.Fail(
-        {ErrorCode::kInvalid, "--batch cannot be combined with a command, a script or --wait"});
-  }
-  if (!flags.lines && !flags.settings.empty()) {
-    return context.Fail(
-        {ErrorCode::kInvalid, "--" + flags.settings[0].first +
-                                  " cannot be combined with --batch unless --lines is given"});
-  }
+Result<Unit> RunBatch(Context& context, const SubmitFlags& flags) {
+  if (flags.batch.empty()) return Invalid("--lines: needs --batch");
+  if (!context.words.empty() || flags.wait)
+    return Invalid("--batch cannot be combined with a command, a script or --wait");
+  if (!flags.lines && !flags.settings.empty())
+    return Invalid("--{} cannot be combined with --batch unless --lines is given",
+                   flags.settings[0].first);
   const std::string name = flags.batch == "-" ? "stdin" : flags.batch;
-  const auto caller = CallerContext();
-  if (!caller) return context.Fail(caller.error());
-  const auto text = ReadInput(flags.batch, kMaxFileBytes);
-  if (!text) return context.Fail(text.error());
-  const auto batch = BatchReader(flags, *caller, name).Read(*text);
-  if (!batch) return context.Fail(batch.error());
-  if (flags.check) return Check(context, *batch, name);
-  Send(context, flags, *batch, name);
+  const auto caller = CARMA_TRY(CallerContext());
+  const auto text = CARMA_TRY(ReadInput(flags.batch, kMaxFileBytes));
+  const auto batch = CARMA_TRY(BatchReader(flags, caller, name).Read(text));
+  return flags.check ? Check(context, batch, name) : Send(context, flags, batch, name);
 }
 
 }  // namespace carma::cli

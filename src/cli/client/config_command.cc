@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "base/text.h"
+#include "base/try.h"
 #include "cli/calls.h"
 #include "cli/client/verbs.h"
 #include "cli/command.h"
@@ -30,14 +31,12 @@ Result<std::vector<config::KeyInfo>> Wanted(const std::vector<std::string>& word
   std::vector<config::KeyInfo> wanted;
   for (const std::string& word : words) {
     const std::size_t before = wanted.size();
-    std::copy_if(all.begin(), all.end(), std::back_inserter(wanted),
-                 [&](const config::KeyInfo& key) {
-                   return key.name == word || key.name.starts_with(word + ".");
-                 });
-    if (wanted.size() == before) {
-      return Invalid("'" + base::Printable(word, 60) +
-                     "': expected a configuration key, such as policy.mapper, or a section");
-    }
+    std::ranges::copy_if(all, std::back_inserter(wanted), [&](const config::KeyInfo& key) {
+      return key.name == word || key.name.starts_with(word + ".");
+    });
+    if (wanted.size() == before)
+      return Invalid("'{}': expected a configuration key, such as policy.mapper, or a section",
+                     base::Printable(word, 60));
   }
   return wanted;
 }
@@ -48,21 +47,18 @@ Result<config::Loaded> LoadFor(const ConfigFlags& flags) {
   return config::Load(config::StandardSources(file, ::geteuid() == 0));
 }
 
-void RunCheck(Context& context, const ConfigFlags& flags) {
-  const Result<config::Loaded> loaded = LoadFor(flags);
-  if (!loaded) return context.Fail(loaded.error());
-  if (const Result<Unit> group = config::CheckSocketGroup(loaded->settings); !group)
-    return context.Fail({ErrorCode::kInvalid, group.error().message});
-  for (const auto& [key, what] : config::UnknownNames(loaded->settings))
-    Warn(context, fmt::format("{}: {}: {}", loaded->origins.at(key).where, key, what));
-  std::size_t set = 0;
-  for (const auto& [name, origin] : loaded->origins) set += origin.where != "default";
-  if (context.json) {
-    Print(context, "{\"sound\":true,\"set\":" + std::to_string(set) + "}\n");
-  } else {
-    Print(context, "The configuration is valid: " + std::to_string(set) + " of " +
-                       std::to_string(loaded->origins.size()) + " keys are set.\n");
-  }
+Result<Unit> RunCheck(Context& context, const ConfigFlags& flags) {
+  const config::Loaded loaded = CARMA_TRY(LoadFor(flags));
+  if (const Result<Unit> group = config::CheckSocketGroup(loaded.settings); !group)
+    return Invalid(group.error().message);
+  for (const auto& [key, what] : config::UnknownNames(loaded.settings))
+    Warn(context, fmt::format("{}: {}: {}", loaded.origins.at(key).where, key, what));
+  const auto set = std::ranges::count_if(
+      loaded.origins, [](const auto& each) { return each.second.where != "default"; });
+  Print(context, context.json ? fmt::format("{{\"sound\":true,\"set\":{}}}\n", set)
+                              : fmt::format("The configuration is valid: {} of {} keys are set.\n",
+                                            set, loaded.origins.size()));
+  return Unit{};
 }
 
 // The configuration in TOML, so that the output can be saved as a configuration file.
@@ -106,12 +102,11 @@ std::string ShowJson(const config::Loaded& loaded, const std::vector<config::Key
   return text + "}\n";
 }
 
-void RunShowConfig(Context& context, const ConfigFlags& flags) {
-  const Result<config::Loaded> loaded = LoadFor(flags);
-  if (!loaded) return context.Fail(loaded.error());
-  const auto keys = Wanted(flags.keys);
-  if (!keys) return context.Fail(keys.error());
-  Print(context, context.json ? ShowJson(*loaded, *keys) : ShowText(*loaded, *keys, flags.origin));
+Result<Unit> RunShowConfig(Context& context, const ConfigFlags& flags) {
+  const config::Loaded loaded = CARMA_TRY(LoadFor(flags));
+  const auto keys = CARMA_TRY(Wanted(flags.keys));
+  Print(context, context.json ? ShowJson(loaded, keys) : ShowText(loaded, keys, flags.origin));
+  return Unit{};
 }
 
 }  // namespace
@@ -133,8 +128,8 @@ void AddConfigCommand(Syntax app, Context& context) {
     each.AddOption("--config", "FILE", flags->file, "read this file instead of the default ones");
   show.AddOption("keys", "", flags->keys, "only these keys or sections");
   show.AddFlag("--origin", flags->origin, "also show where each value comes from");
-  check.OnRun([&context, flags] { RunCheck(context, *flags); });
-  show.OnRun([&context, flags] { RunShowConfig(context, *flags); });
+  check.OnRun([&context, flags] { context.Report(RunCheck(context, *flags)); });
+  show.OnRun([&context, flags] { context.Report(RunShowConfig(context, *flags)); });
 }
 
 }  // namespace carma::cli

@@ -59,6 +59,10 @@ void Context::Fail(const base::Error& error) {
   exit_code = error.code == ErrorCode::kInvalid ? kExitUsage : kExitFailure;
 }
 
+void Context::Report(const Result<Unit>& done) {
+  if (!done) Fail(done.error());
+}
+
 std::string DefaultSocketPath() {
   if (std::string path = base::GetEnv("CARMA_SOCKET"); !path.empty()) return path;
   const config::Environment job = {{"SLURM_JOB_ID", base::GetEnv("SLURM_JOB_ID")},
@@ -301,15 +305,15 @@ Result<Settings> WithTasksResolved(Context& context, Settings settings) {
   return settings;
 }
 
-void Show(Context& context, bool watch, double interval_s,
-          const std::function<Result<std::string>()>& render) {
+Result<Unit> Show(Context& context, bool watch, double interval_s,
+                  const std::function<Result<std::string>()>& render) {
   const bool clear = watch && !context.json && ScreenOf(context.out).width > 0;
   std::optional<std::string> last;
   bool told = false;  // whether the user has been notified that the daemon is away
   for (;;) {
     auto text = render();
     const bool away = !text && last && text.error().code == ErrorCode::kUnavailable;
-    if (!text && !away) return context.Fail(text.error());
+    if (!text && !away) return std::unexpected(text.error());
     if (text) last = *std::move(text);
     const std::string note = away ? text.error().message + "; waiting for it" : "";
     const std::string before = away ? base::Printable(note, 4096) + "\n\n" : "";
@@ -317,8 +321,8 @@ void Show(Context& context, bool watch, double interval_s,
     if (!clear && !away) Print(context, *last);
     if (away && !clear && !told) Warn(context, note);
     told = away;
-    if (!watch) return;
-    if (std::fflush(context.out) != 0) return;  // nothing reads the output any more
+    if (!watch) return Unit{};
+    if (std::fflush(context.out) != 0) return Unit{};  // nothing reads the output any more
     std::this_thread::sleep_for(std::chrono::duration<double>(interval_s));
   }
 }

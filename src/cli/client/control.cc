@@ -106,8 +106,7 @@ void ChangeAll(Context& context, std::span<const std::uint64_t> ids, const std::
 bool EndsArray(Context& context, std::uint64_t array, std::uint64_t last) {
   if (const auto next = GetTask(context.client(), last + 1)) return next->value.array_id != array;
   const auto newest =
-      ListTasks(context.client(),
-                {.states = "all", .user = "", .name = "", .limit = 1, .newest_first = true});
+      ListTasks(context.client(), {.states = "all", .limit = 1, .newest_first = true});
   return newest && (newest->tasks.empty() || newest->tasks[0].id <= last);
 }
 
@@ -147,13 +146,11 @@ Result<std::vector<std::uint64_t>> ChosenOf(Context& context, const ChangeFlags&
     if (newest_first) std::ranges::reverse(ids);
     if (ids.size() > 1) return ids;
   }
-  TaskQuery query;
-  query.user = user;
-  query.name = flags.name;
-  query.states = flags.states;
-  query.limit = SIZE_MAX;
-  query.newest_first = newest_first;
-  const auto page = CARMA_TRY(ListTasks(context.client(), query));
+  const auto page = CARMA_TRY(ListTasks(context.client(), {.states = flags.states,
+                                                           .user = user,
+                                                           .name = flags.name,
+                                                           .limit = SIZE_MAX,
+                                                           .newest_first = newest_first}));
   std::vector<std::uint64_t> ids;
   for (const api::TaskView& task : page.tasks) {
     const bool of_array = task.array_id && arrays.contains(*task.array_id);
@@ -173,52 +170,52 @@ void WarnOfGpuOptions(const Context& context, const api::TaskView& task, const S
 
 }  // namespace
 
-void RunChange(Context& context, const std::string& verb, const ChangeFlags& flags) {
+Result<Unit> RunChange(Context& context, const std::string& verb, const ChangeFlags& flags) {
   const bool chosen = flags.all || !flags.name.empty() || !flags.states.empty() ||
                       !flags.arrays.empty() || !flags.user.empty();
-  if (chosen == !flags.tasks.empty()) {
-    return context.Fail({ErrorCode::kInvalid,
-                         verb + ": expected tasks, or --all, --name, --state, --array or --user"});
-  }
+  if (chosen == !flags.tasks.empty())
+    return Invalid("{}: expected tasks, or --all, --name, --state, --array or --user", verb);
   // The newest task is changed first, so that cancelling one task does not let another task in the
   // list start. Released tasks keep their order.
   const bool newest_first = verb != "release";
-  auto ids = chosen ? ChosenOf(context, flags, newest_first, verb != "requeue")
-                    : ResolveTasks(context, flags.tasks, "", Last::kArray);
-  if (!ids) return context.Fail(ids.error());
+  auto ids = CARMA_TRY(chosen ? ChosenOf(context, flags, newest_first, verb != "requeue")
+                              : ResolveTasks(context, flags.tasks, "", Last::kArray));
   // For a whole array, tasks that have already ended are ignored.
   const auto names_array = [](const std::string& word) {
     return word == "@" || word.ends_with("_*");
   };
-  const bool array = ids->size() > 1 && !chosen && std::ranges::all_of(flags.tasks, names_array);
-  if (array && newest_first) std::ranges::reverse(*ids);
-  if (ids->empty() && !context.json)
+  const bool array = ids.size() > 1 && !chosen && std::ranges::all_of(flags.tasks, names_array);
+  if (array && newest_first) std::ranges::reverse(ids);
+  if (ids.empty() && !context.json)
     Warn(context, verb + ": no waiting or running task matches; nothing was changed");
-  if (ids->size() > 1) return ChangeAll(context, *ids, verb, chosen || array);
-  ChangeEach(context, *ids, "",
-             [&](std::uint64_t id) { return ChangeTask(context.client(), id, verb); });
+  if (ids.size() > 1) {
+    ChangeAll(context, ids, verb, chosen || array);
+  } else {
+    ChangeEach(context, ids, "",
+               [&](std::uint64_t id) { return ChangeTask(context.client(), id, verb); });
+  }
+  return Unit{};
 }
 
-void RunEdit(Context& context, const EditFlags& flags) {
-  if (flags.settings.empty())
-    return context.Fail({ErrorCode::kInvalid, "edit: expected a change such as --time 2h"});
-  const auto ids = ResolveTasks(context, flags.tasks, "", Last::kArray);
-  if (!ids) return context.Fail(ids.error());
-  const auto changes = ChangesOf(context, flags.settings);
-  if (!changes) return context.Fail(changes.error());
-  ChangeEach(context, *ids, kChanged, [&](std::uint64_t id) {
-    auto task = EditTask(context.client(), id, *changes);
+Result<Unit> RunEdit(Context& context, const EditFlags& flags) {
+  if (flags.settings.empty()) return Invalid("edit: expected a change such as --time 2h");
+  const auto ids = CARMA_TRY(ResolveTasks(context, flags.tasks, "", Last::kArray));
+  const auto changes = CARMA_TRY(ChangesOf(context, flags.settings));
+  ChangeEach(context, ids, kChanged, [&](std::uint64_t id) {
+    auto task = EditTask(context.client(), id, changes);
     if (task) WarnOfGpuOptions(context, task->value, flags.settings);
-    if (!task) return Called<api::TaskView>(std::unexpected(NamedAsTyped(task.error())));
+    if (!task) task.error() = NamedAsTyped(std::move(task.error()));
     return task;
   });
+  return Unit{};
 }
 
-void RunPriority(Context& context, const std::vector<std::string>& tasks, std::int64_t priority) {
-  const auto ids = ResolveTasks(context, tasks, "", Last::kArray);
-  if (!ids) return context.Fail(ids.error());
-  ChangeEach(context, *ids, kChanged,
+Result<Unit> RunPriority(Context& context, const std::vector<std::string>& tasks,
+                         std::int64_t priority) {
+  const auto ids = CARMA_TRY(ResolveTasks(context, tasks, "", Last::kArray));
+  ChangeEach(context, ids, kChanged,
              [&](std::uint64_t id) { return SetPriority(context.client(), id, priority); });
+  return Unit{};
 }
 
 }  // namespace carma::cli

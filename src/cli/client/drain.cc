@@ -117,24 +117,23 @@ Called<api::StatusView> AwaitEmptyServer(Context& context, const api::StatusView
   }
 }
 
-void CloseUntilBoot(Context& context, const GpuChangeFlags& flags,
-                    std::optional<base::Time> empty_by) {
-  auto status = CloseServer(context.client(), flags.reason, empty_by);
-  if (!status) return context.Fail(status.error());
-  const std::int64_t tasks = TasksThatHold(status->value);
+Result<Unit> CloseUntilBoot(Context& context, const GpuChangeFlags& flags,
+                            std::optional<base::Time> empty_by) {
+  auto status = CARMA_TRY(CloseServer(context.client(), flags.reason, empty_by));
+  const std::int64_t tasks = TasksThatHold(status.value);
   const bool print = !context.json;
   if (print && tasks == 0) Print(context, "The server accepts no new tasks and none are running\n");
   if (print && tasks > 0) {
     Print(context,
           fmt::format("The server accepts no new tasks; running tasks must leave by {}\n",
-                      base::FormatTime(base::FromMs(status->value.leave_by_ms.value_or(0)))));
+                      base::FormatTime(base::FromMs(status.value.leave_by_ms.value_or(0)))));
   }
   if (flags.wait && tasks > 0) {
-    status = AwaitEmptyServer(context, status->value);
-    if (!status) return context.Fail(status.error());
+    status = CARMA_TRY(AwaitEmptyServer(context, status.value));
     if (print) Print(context, "No tasks are running any more\n");
   }
-  if (context.json) Print(context, status->text + "\n");
+  if (context.json) Print(context, status.text + "\n");
+  return Unit{};
 }
 
 // ---- single GPUs ----
@@ -180,56 +179,49 @@ Result<std::vector<std::string>> SplitGpuNames(const std::vector<std::string>& w
   return names;
 }
 
-void RunDrain(Context& context, const GpuChangeFlags& flags) {
+Result<Unit> RunDrain(Context& context, const GpuChangeFlags& flags) {
   std::optional<base::Time> empty_by;
   if (!flags.by.empty()) {
-    const auto status = GetStatus(context.client());
-    if (!status) return context.Fail(status.error());
-    const base::Time now = base::FromMs(status->value.now_ms);
+    const auto status = CARMA_TRY(GetStatus(context.client()));
+    const base::Time now = base::FromMs(status.value.now_ms);
     const auto time = task::ParseBegin(flags.by, now);
-    if (!time) return context.Fail({time.error().code, "--by: " + time.error().message});
-    if (*time < now) {
-      return context.Fail(
-          {ErrorCode::kInvalid,
-           fmt::format("--by: {} is in the past; use --by now to stop the tasks immediately",
-                       base::FormatTime(*time))});
-    }
+    if (!time) return base::Wrap(time.error(), "--by");
+    if (*time < now)
+      return Invalid("--by: {} is in the past; use --by now to stop the tasks immediately",
+                     base::FormatTime(*time));
     empty_by = *time;
   }
   if (flags.until_boot && flags.gpus != kAll)
-    return context.Fail({ErrorCode::kInvalid, "--until-boot: expected 'all', not individual GPUs"});
+    return Invalid("--until-boot: expected 'all', not individual GPUs");
   if (flags.until_boot) return CloseUntilBoot(context, flags, empty_by);
-  const auto names = NamedGpus(context, flags.gpus);
-  if (!names) return context.Fail(names.error());
+  const auto names = CARMA_TRY(NamedGpus(context, flags.gpus));
   std::vector<Answer<api::GpuView>> drained =
-      ChangeEach(context, "drain", *names, flags.reason, empty_by);
+      ChangeEach(context, "drain", names, flags.reason, empty_by);
   if (flags.wait) {
-    auto empty = AwaitEmptyGpus(context, drained);
-    if (!empty) return context.Fail(empty.error());
-    drained = *std::move(empty);
+    drained = CARMA_TRY(AwaitEmptyGpus(context, drained));
     if (!context.json) Print(context, "No tasks are left on these GPUs\n");
   }
   if (context.json) PrintJson(context, drained);
+  return Unit{};
 }
 
-void RunResume(Context& context, const GpuChangeFlags& flags) {
+Result<Unit> RunResume(Context& context, const GpuChangeFlags& flags) {
   if (flags.gpus == kAll) {
-    const auto status = GetStatus(context.client());
-    if (!status) return context.Fail(status.error());
-    if (!status->value.closed.empty()) {
-      const auto opened = OpenServer(context.client());
-      if (!opened) return context.Fail(opened.error());
+    const auto status = CARMA_TRY(GetStatus(context.client()));
+    if (!status.value.closed.empty()) {
+      CARMA_TRY(OpenServer(context.client()));
       if (!context.json) Print(context, "The server accepts tasks again\n");
     }
   }
-  const auto names = NamedGpus(context, flags.gpus);
-  if (!names) return context.Fail(names.error());
-  const auto opened = ChangeEach(context, "resume", *names, "", std::nullopt);
+  const auto names = CARMA_TRY(NamedGpus(context, flags.gpus));
+  const auto opened = ChangeEach(context, "resume", names, "", std::nullopt);
   if (context.json) PrintJson(context, opened);
-  if (std::ranges::none_of(opened, [](const auto& gpu) { return IsClosed(gpu.value); })) return;
+  if (std::ranges::none_of(opened, [](const auto& gpu) { return IsClosed(gpu.value); }))
+    return Unit{};
   const auto status = GetStatus(context.client());
   if (status && !status->value.closed.empty())
-    context.Fail({ErrorCode::kConflict, api::ServerIsClosed(status->value.closed)});
+    return Conflict(api::ServerIsClosed(status->value.closed));
+  return Unit{};
 }
 
 }  // namespace carma::cli

@@ -51,13 +51,11 @@ int PointsFor(const Context& context, const GpusFlags& flags) {
 Result<std::string> RenderHistory(Context& context, const GpusFlags& flags) {
   const auto gpus = CARMA_TRY(ListGpus(context.client()));
   const auto chosen = CARMA_TRY(Chosen(gpus.value, flags.gpus));
-  const auto status =
-      GetStatus(context.client());  // for the daemon's clock, which may be simulated
-  if (!status) return std::unexpected(status.error());
-  const HistorySpan span{
-      .from_ms = std::max<std::int64_t>(0, status->value.now_ms - flags.history->count()),
-      .to_ms = status->value.now_ms,
-      .points = PointsFor(context, flags)};
+  // for the daemon's clock, which may be simulated
+  const std::int64_t now_ms = CARMA_TRY(GetStatus(context.client())).value.now_ms;
+  const HistorySpan span{.from_ms = std::max<std::int64_t>(0, now_ms - flags.history->count()),
+                         .to_ms = now_ms,
+                         .points = PointsFor(context, flags)};
   std::vector<std::string> texts;
   std::vector<api::GpuHistoryView> histories;
   std::string bars = HistoryTitle(span);
@@ -90,12 +88,15 @@ Result<std::string> RenderGpus(Context& context, const GpusFlags& flags) {
 
 }  // namespace
 
-void RunGpus(Context& context, const GpusFlags& flags) {
-  Show(context, flags.watch, flags.interval_s,
-       [&] { return flags.history ? RenderHistory(context, flags) : RenderGpus(context, flags); });
+Result<Unit> RunGpus(Context& context, const GpusFlags& flags) {
+  if (flags.history && *flags.history < base::Duration(1'000))
+    return Invalid("--history: expected a span of at least one second");
+  return Show(context, flags.watch, flags.interval_s, [&] {
+    return flags.history ? RenderHistory(context, flags) : RenderGpus(context, flags);
+  });
 }
 
-void RunStatus(Context& context, double wait_s) {
+Result<Unit> RunStatus(Context& context, double wait_s) {
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::duration<double>(wait_s);
   auto status = GetStatus(context.client());
   const auto to_be_awaited = [&status] {
@@ -105,10 +106,11 @@ void RunStatus(Context& context, double wait_s) {
     std::this_thread::sleep_for(kStatusRetry);
     status = GetStatus(context.client());
   }
-  if (!status) return context.Fail(status.error());
+  if (!status) return std::unexpected(status.error());
   Print(context, context.json
                      ? status->text + "\n"
                      : WrapTo(StatusText(status->value), ScreenOf(context.out), kStatusIndent));
+  return Unit{};
 }
 
 }  // namespace carma::cli

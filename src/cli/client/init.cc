@@ -194,36 +194,25 @@ void Tell(Context& context, const std::string& path, const std::vector<ConfigVal
   Print(context, text);
 }
 
-void RunInit(Context& context, const Flags& flags) {
+Result<Unit> RunInit(Context& context, const Flags& flags) {
   const bool of_root = ::geteuid() == 0;
   const std::string path = flags.file.empty() ? DefaultFile(of_root) : flags.file;
   std::string before(kConfigurationExample);
   const bool is_new = !base::Exists(path);
   std::error_code none;
   if (is_new && std::filesystem::is_symlink(std::filesystem::symlink_status(path, none)))
-    return context.Fail(
-        NotFound("{}: the link is broken; restore its target or remove the link", path).error());
-  if (!is_new) {
-    Result<std::string> text = base::ReadFile(path, kMaxConfigurationBytes);
-    if (!text) return context.Fail(text.error());
-    before = *std::move(text);
-  }
-  const Result<config::Loaded> now = config::LoadText(path, before, of_root);
-  if (!now) return context.Fail(now.error());
-  const auto changed = Answers(context, flags, *now, of_root);
-  if (!changed) return context.Fail(changed.error());
-  const Result<std::string> after = WithValues(before, *changed);
-  if (!after) return context.Fail(base::Wrap(after.error(), path).error());
-  if (const auto loaded = config::LoadText(path, *after, of_root); !loaded)
-    return context.Fail(loaded.error());
+    return NotFound("{}: the link is broken; restore its target or remove the link", path);
+  if (!is_new) before = CARMA_TRY(base::ReadFile(path, kMaxConfigurationBytes));
+  const config::Loaded now = CARMA_TRY(config::LoadText(path, before, of_root));
+  const auto changed = CARMA_TRY(Answers(context, flags, now, of_root));
+  const Result<std::string> after = WithValues(before, changed);
+  if (!after) return base::Wrap(after.error(), path);
+  CARMA_TRY(config::LoadText(path, *after, of_root));
   const std::string folder = std::filesystem::path(path).parent_path().string();
-  if (!folder.empty()) {
-    if (const auto made = base::MakeDirs(folder); !made) return context.Fail(made.error());
-  }
-  const auto wrote =
-      is_new ? base::WriteFileAtomic(path, *after) : base::RewriteFileAtomic(path, *after);
-  if (!wrote) return context.Fail(wrote.error());
-  Tell(context, path, *changed, of_root, is_new);
+  if (!folder.empty()) CARMA_TRY(base::MakeDirs(folder));
+  CARMA_TRY(is_new ? base::WriteFileAtomic(path, *after) : base::RewriteFileAtomic(path, *after));
+  Tell(context, path, changed, of_root, is_new);
+  return Unit{};
 }
 
 }  // namespace
@@ -249,7 +238,7 @@ void AddInitCommand(Syntax app, Context& context) {
   add(2, "queue order: fifo or fair", "WORD");
   add(3, "how tasks share a GPU: auto, mps, streams or exclusive", "WORD");
   add(4, "port for the web page and /metrics, or none", "PORT");
-  verb.OnRun([&context, flags] { RunInit(context, *flags); });
+  verb.OnRun([&context, flags] { context.Report(RunInit(context, *flags)); });
 }
 
 }  // namespace carma::cli

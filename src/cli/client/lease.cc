@@ -12,6 +12,7 @@
 
 #include "api/lease_view.h"
 #include "base/json.h"
+#include "base/spawn.h"
 #include "base/text.h"
 #include "base/try.h"
 #include "cli/calls.h"
@@ -126,38 +127,32 @@ bool IsForLease(std::string_view option) {
   return std::ranges::find(kOfStart, option) == kOfStart.end();
 }
 
-void RunLease(Context& context, SubmitFlags flags) {
+Result<Unit> RunLease(Context& context, SubmitFlags flags) {
   for (const auto& [option, value] : flags.settings) {
     if (IsForLease(option)) continue;
-    return context.Fail({ErrorCode::kInvalid,
-                         fmt::format("--{}: a lease does not start its process and cannot do this; "
-                                     "use carma run or carma submit",
-                                     option)});
+    return Invalid(
+        "--{}: a lease does not start its process and cannot do this; use carma run or carma "
+        "submit",
+        option);
   }
-  if (context.words.empty())
-    return context.Fail({ErrorCode::kInvalid, "expected a command (see carma lease --help)"});
+  if (context.words.empty()) return Invalid("expected a command (see carma lease --help)");
   context.literal = true;  // the command runs unchanged, even if it is a script
   flags.lease = true;
   flags.settings.insert(flags.settings.begin(), {"output", "/dev/null"});
-  const Result<Described> described = DescribeWords(context, flags);
-  if (!described) return context.Fail(described.error());
-  if (!described->specs.empty() || !described->indices.empty())
-    return context.Fail(
-        {ErrorCode::kInvalid, "a lease is a single task; arrays and sweeps are not supported"});
+  const Described described = CARMA_TRY(DescribeWords(context, flags));
+  if (!described.specs.empty() || !described.indices.empty())
+    return Invalid("a lease is a single task; arrays and sweeps are not supported");
   Asker asker(context);
-  Result<api::LeaseView> lease =
+  api::LeaseView lease = CARMA_TRY(
       asker.Lease("POST", "/v1/leases",
-                  fmt::format("{{\"spec\":{},\"request\":\"{}\"}}", described->spec, RandomName()));
-  if (!lease) return context.Fail(lease.error());
-  for (const std::string& warning : lease->warnings) Warn(context, warning);
-  lease = TakeGrant(asker, *std::move(lease));
-  if (!lease) return context.Fail(lease.error());
-  std::vector<char*> words;
-  for (std::string& word : context.words) words.push_back(word.data());
-  words.push_back(nullptr);
+                  fmt::format("{{\"spec\":{},\"request\":\"{}\"}}", described.spec, RandomName())));
+  for (const std::string& warning : lease.warnings) Warn(context, warning);
+  CARMA_TRY(TakeGrant(asker, std::move(lease)));
+  const std::vector<char*> words = base::Argv(context.words);
   ::execvp(words[0], words.data());
   context.Fail(FailErrno(errno, context.words[0]).error());
   context.exit_code = errno == ENOENT ? 127 : 126;
+  return Unit{};
 }
 
 }  // namespace carma::cli

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "base/try.h"
 #include "cli/calls.h"
 #include "cli/client/task_table.h"
 #include "cli/client/task_text.h"
@@ -23,22 +24,20 @@ constexpr const char* kUnfinishedStates = "submitted,estimating,queued,launching
 Result<TaskPage> FetchQueue(api::Client& client, TaskQuery query) {
   const std::size_t limit = query.limit;
   query.states = kHoldingStates;
-  auto page = ListTasks(client, query);
-  if (!page) return page;
-  SortAsQueue(page->tasks);
-  if (page->tasks.size() >= limit) return page;
+  TaskPage page = CARMA_TRY(ListTasks(client, query));
+  SortAsQueue(page.tasks);
+  if (page.tasks.size() >= limit) return page;
   // A task that starts between the two requests appears as running in the second response.
   query.states = kUnfinishedStates;
   query.by_turn = true;
-  auto all = ListTasks(client, query);
-  if (!all) return all;
-  std::erase_if(all->tasks, [&page](const api::TaskView& task) {
-    return std::ranges::find(page->tasks, task.id, &api::TaskView::id) != page->tasks.end();
+  TaskPage all = CARMA_TRY(ListTasks(client, query));
+  std::erase_if(all.tasks, [&page](const api::TaskView& task) {
+    return std::ranges::find(page.tasks, task.id, &api::TaskView::id) != page.tasks.end();
   });
-  std::ranges::move(all->tasks, std::back_inserter(page->tasks));
-  std::ranges::stable_partition(page->tasks, &HoldsGpus);
-  page->more = all->more || page->tasks.size() > limit;
-  page->tasks.resize(std::min(page->tasks.size(), limit));
+  std::ranges::move(all.tasks, std::back_inserter(page.tasks));
+  std::ranges::stable_partition(page.tasks, &HoldsGpus);
+  page.more = all.more || page.tasks.size() > limit;
+  page.tasks.resize(std::min(page.tasks.size(), limit));
   return page;
 }
 
@@ -48,8 +47,7 @@ Result<TaskPage> Fetch(api::Client& client, const ListFlags& flags) {
                   .name = flags.name,
                   .account = flags.account,
                   .qos = flags.qos,
-                  .limit = flags.limit,
-                  .newest_first = false};
+                  .limit = flags.limit};
   if (flags.all && query.states.empty()) query.states = "all";
   const bool queue = query.states.empty();
   // A list with ended tasks begins with the newest ones, which users need most often.
@@ -98,18 +96,16 @@ std::string CutText(const ListFlags& flags, std::size_t shown, const api::Status
 
 Result<std::string> RenderList(Context& context, const ListFlags& flags,
                                const std::vector<std::string>& columns) {
-  const auto page = Fetch(context.client(), flags);
-  if (!page) return std::unexpected(page.error());
-  if (context.json) return TasksJson(*page) + "\n";
-  const auto status =
-      GetStatus(context.client());  // for the daemon's clock, which may be simulated
-  if (!status) return std::unexpected(status.error());
-  ListStyle style{.columns = columns, .titles = !flags.no_titles, .now_ms = status->value.now_ms};
-  std::vector<api::TaskView> tasks = page->tasks;
+  const TaskPage page = CARMA_TRY(Fetch(context.client(), flags));
+  if (context.json) return TasksJson(page) + "\n";
+  // for the daemon's clock, which may be simulated
+  const auto status = CARMA_TRY(GetStatus(context.client()));
+  ListStyle style{.columns = columns, .titles = !flags.no_titles, .now_ms = status.value.now_ms};
+  std::vector<api::TaskView> tasks = page.tasks;
   if (flags.tree) {
     tasks = AsTree(tasks);
   } else if (!flags.unfold) {
-    FoldedTasks folded = FoldArrays(tasks, page->more);
+    FoldedTasks folded = FoldArrays(tasks, page.more);
     tasks = std::move(folded.tasks);
     style.ids = std::move(folded.ids);
   }
@@ -117,92 +113,85 @@ Result<std::string> RenderList(Context& context, const ListFlags& flags,
   // Totals are for people. Programs get only the table.
   const bool at_terminal = ScreenOf(context.out).width > 0;
   if (flags.watch) {
-    text = fmt::format("{}   {}\n\n{}", base::FormatTime(base::FromMs(status->value.now_ms)),
-                       Totals(context, status->value), text);
+    text = fmt::format("{}   {}\n\n{}", base::FormatTime(base::FromMs(status.value.now_ms)),
+                       Totals(context, status.value), text);
   } else if (IsWhole(flags) && at_terminal && !flags.no_titles) {
-    text += Totals(context, status->value) + "\n";
+    text += Totals(context, status.value) + "\n";
   }
-  if (page->tasks.empty()) WarnIfNoUser(context, flags.user);
-  if (page->more && !flags.limit_given)
-    Warn(context, CutText(flags, page->tasks.size(), status->value));
+  if (page.tasks.empty()) WarnIfNoUser(context, flags.user);
+  if (page.more && !flags.limit_given)
+    Warn(context, CutText(flags, page.tasks.size(), status.value));
   return text;
+}
+
+// Calls the daemon for each of these tasks and shows its answers: `text` of the value, or the JSON.
+// Continues after a failure.
+template <class Ids, class Call, class Text>
+void ShowEach(Context& context, const Ids& ids, const Call& call, const Text& text) {
+  std::vector<std::string> texts;
+  for (const auto& id : ids) {
+    auto answer = call(id);
+    if (!answer) {
+      context.Fail(answer.error());
+    } else if (context.json) {
+      texts.push_back(std::move(answer->text));
+    } else {
+      Print(context, text(answer->value));
+    }
+  }
+  if (context.json) PrintNamed(context, texts, ids.size() > 1);
 }
 
 }  // namespace
 
-void RunList(Context& context, const ListFlags& flags) {
-  const auto columns = ParseColumns(flags.columns);
-  if (!columns) return context.Fail(columns.error());
-  Show(context, flags.watch, flags.interval_s,
-       [&] { return RenderList(context, flags, *columns); });
+Result<Unit> RunList(Context& context, const ListFlags& flags) {
+  const auto columns = CARMA_TRY(ParseColumns(flags.columns));
+  return Show(context, flags.watch, flags.interval_s,
+              [&] { return RenderList(context, flags, columns); });
 }
 
-void RunShow(Context& context, const std::vector<std::string>& tasks) {
-  const auto ids = ResolveTasks(context, tasks, "@");
-  if (!ids) return context.Fail(ids.error());
-  std::int64_t now_ms = 0;
-  if (!context.json) {
-    const auto status = GetStatus(context.client());
-    if (!status) return context.Fail(status.error());
-    now_ms = status->value.now_ms;
-  }
-  std::vector<std::string> texts;
-  for (std::uint64_t id : *ids) {
-    auto task = GetTask(context.client(), id);
-    if (!task) {
-      context.Fail(task.error());
-      continue;
-    }
-    if (context.json) {
-      texts.push_back(std::move(task->text));
-    } else {
-      Print(context, WrapTo(TaskFacts(task->value, now_ms), ScreenOf(context.out), kFactsIndent));
-    }
-  }
-  if (context.json) PrintNamed(context, texts, ids->size() > 1);
+Result<Unit> RunShow(Context& context, const std::vector<std::string>& tasks) {
+  const auto ids = CARMA_TRY(ResolveTasks(context, tasks, "@"));
+  const std::int64_t now_ms =
+      context.json ? 0 : CARMA_TRY(GetStatus(context.client())).value.now_ms;
+  ShowEach(
+      context, ids, [&](std::uint64_t id) { return GetTask(context.client(), id); },
+      [&](const api::TaskView& task) {
+        return WrapTo(TaskFacts(task, now_ms), ScreenOf(context.out), kFactsIndent);
+      });
+  return Unit{};
 }
 
-void RunExplain(Context& context, const std::vector<std::string>& tasks) {
-  const auto ids = ResolveTasks(context, tasks, "@");
-  if (!ids) return context.Fail(ids.error());
-  std::vector<std::string> texts;
-  for (std::uint64_t id : *ids) {
-    auto explain = ExplainTask(context.client(), id);
-    if (!explain) {
-      context.Fail(explain.error());
-    } else if (context.json) {
-      texts.push_back(std::move(explain->text));
-    } else {
-      Print(context, WrapTo(Explanation(explain->value), ScreenOf(context.out)));
-    }
-  }
-  if (context.json) PrintNamed(context, texts, ids->size() > 1);
+Result<Unit> RunExplain(Context& context, const std::vector<std::string>& tasks) {
+  const auto ids = CARMA_TRY(ResolveTasks(context, tasks, "@"));
+  ShowEach(
+      context, ids, [&](std::uint64_t id) { return ExplainTask(context.client(), id); },
+      [&](const api::ExplainView& explain) {
+        return WrapTo(Explanation(explain), ScreenOf(context.out));
+      });
+  return Unit{};
 }
 
-void RunHistory(Context& context, const HistoryFlags& flags) {
+Result<Unit> RunHistory(Context& context, const HistoryFlags& flags) {
   std::vector<std::optional<std::uint64_t>> wanted = {std::nullopt};
   if (!flags.tasks.empty()) {
-    const auto ids = ResolveTasks(context, flags.tasks);
-    if (!ids) return context.Fail(ids.error());
-    wanted.assign(ids->begin(), ids->end());
+    const auto ids = CARMA_TRY(ResolveTasks(context, flags.tasks));
+    wanted.assign(ids.begin(), ids.end());
   }
   std::vector<api::GpuView> gpus;
   if (!context.json) {
     auto listed = ListGpus(context.client());
     if (listed) gpus = std::move(listed->value);  // otherwise UUIDs are shown
   }
-  std::vector<std::string> texts;
-  for (const auto& task : wanted) {
-    auto events = ListEvents(context.client(), {.task = task, .limit = flags.limit});
-    if (!events) {
-      context.Fail(events.error());
-    } else if (context.json) {
-      texts.push_back(std::move(events->text));
-    } else {
-      Print(context, EventLines(events->value, gpus, ScreenOf(context.out)));
-    }
-  }
-  if (context.json) PrintNamed(context, texts, wanted.size() > 1);
+  ShowEach(
+      context, wanted,
+      [&](const std::optional<std::uint64_t>& task) {
+        return ListEvents(context.client(), {.task = task, .limit = flags.limit});
+      },
+      [&](const std::vector<api::EventView>& events) {
+        return EventLines(events, gpus, ScreenOf(context.out));
+      });
+  return Unit{};
 }
 
 }  // namespace carma::cli

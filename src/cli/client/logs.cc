@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "base/text.h"
+#include "base/try.h"
 #include "base/unique_fd.h"
 #include "cli/calls.h"
 #include "cli/client/output_reader.h"
@@ -32,9 +33,8 @@ bool IsSet(int event_fd) {
 Result<Unit> CopyUntil(OutputReader& reader, FileWatch& watch, int ended, std::FILE* out) {
   for (;;) {
     const bool last = IsSet(ended);  // if set before the copy, the copy is complete
-    const auto copied = reader.CopyNew(out);
-    if (!copied) return std::unexpected(copied.error());
-    if (last || !*copied) return Unit{};
+    const bool read = CARMA_TRY(reader.CopyNew(out));
+    if (last || !read) return Unit{};
     watch.Wait(ended);
   }
 }
@@ -83,16 +83,10 @@ base::Error Unreadable(const base::Error& error, const api::TaskView& task,
                               : who + " has not started; its output will be in " + path};
 }
 
-// Reports a task that ended without creating the expected file.
-void FailIfNothingCame(Context& context, std::uint64_t id, const std::string& path) {
-  const auto task = GetTask(context.client(), id);
-  if (task && HasEnded(task->value))
-    context.Fail(Unreadable({ErrorCode::kNotFound, ""}, task->value, path));
-}
-
-void Follow(Context& context, std::uint64_t id, OutputReader& reader, const std::string& path) {
+Result<Unit> Follow(Context& context, std::uint64_t id, OutputReader& reader,
+                    const std::string& path) {
   const base::UniqueFd ended(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!ended) return context.Fail(FailErrno(errno, "eventfd").error());
+  if (!ended) return FailErrno(errno, "eventfd");
   FileWatch watch(path);
   std::atomic<bool> copying = true;
   Result<Unit> copied;
@@ -104,9 +98,12 @@ void Follow(Context& context, std::uint64_t id, OutputReader& reader, const std:
   const std::uint64_t one = 1;
   (void)!::write(ended.get(), &one, sizeof one);  // cannot fail, because the counter is 0
   copier.join();
-  if (!copied) return context.Fail(copied.error());
-  if (!awaited) return context.Fail(awaited.error());
-  if (!reader.opened()) FailIfNothingCame(context, id, path);
+  if (!copied) return copied;
+  if (!awaited || reader.opened()) return awaited;
+  const auto task = GetTask(context.client(), id);
+  if (!task || !HasEnded(task->value)) return Unit{};
+  // The task has ended without creating the expected file.
+  return std::unexpected(Unreadable({ErrorCode::kNotFound, ""}, task->value, path));
 }
 
 // The line above each output, as tail(1) prints it for several files.
@@ -115,19 +112,16 @@ std::string Heading(const api::TaskView& task, bool first) {
 }
 
 // heading: text printed above the output.
-void ShowLog(Context& context, const api::TaskView& task, const LogsFlags& flags,
-             const std::string& heading) {
+Result<Unit> ShowLog(Context& context, const api::TaskView& task, const LogsFlags& flags,
+                     const std::string& heading) {
   const std::string& path =
       flags.errors && !task.stderr_path.empty() ? task.stderr_path : task.stdout_path;
   OutputReader reader(path);
   const bool follow = flags.follow && !HasEnded(task);
   const auto opened = reader.Open();
   const bool will_come = follow && !opened && opened.error().code == ErrorCode::kNotFound;
-  if (!opened && !will_come) return context.Fail(Unreadable(opened.error(), task, path));
-  if (opened && flags.lines) {
-    if (auto skipped = reader.SkipToLast(*flags.lines); !skipped)
-      return context.Fail(skipped.error());
-  }
+  if (!opened && !will_come) return std::unexpected(Unreadable(opened.error(), task, path));
+  if (opened && flags.lines) CARMA_TRY(reader.SkipToLast(*flags.lines));
   if (opened) Print(context, heading);
   if (will_come) {
     std::fprintf(context.err, "carma: task %s is %s; waiting for its output\n",
@@ -137,18 +131,17 @@ void ShowLog(Context& context, const api::TaskView& task, const LogsFlags& flags
   if (const auto copied = reader.CopyNew(context.out); !copied) context.Fail(copied.error());
   if (task.exit_detail.contains(task::kOutputLostText))
     Warn(context, fmt::format("task {}: {}", task.id, base::Printable(task.exit_detail, 400)));
+  return Unit{};
 }
 
 }  // namespace
 
-void RunLogs(Context& context, const LogsFlags& flags) {
-  const auto ids = ResolveTasks(context, flags.tasks, "@");
-  if (!ids) return context.Fail(ids.error());
-  if (flags.follow && ids->size() != 1)
-    return context.Fail({ErrorCode::kInvalid, "logs -f: expected one task"});
-  const bool several = ids->size() > 1;
+Result<Unit> RunLogs(Context& context, const LogsFlags& flags) {
+  const auto ids = CARMA_TRY(ResolveTasks(context, flags.tasks, "@"));
+  if (flags.follow && ids.size() != 1) return Invalid("logs -f: expected one task");
+  const bool several = ids.size() > 1;
   std::vector<std::string> texts;
-  for (std::uint64_t id : *ids) {
+  for (std::uint64_t id : ids) {
     const auto task = GetTask(context.client(), id);
     if (!task) {
       context.Fail(task.error());
@@ -157,10 +150,12 @@ void RunLogs(Context& context, const LogsFlags& flags) {
                       ",\"stdout_path\":" + JsonString(task->value.stdout_path) +
                       ",\"stderr_path\":" + JsonString(task->value.stderr_path) + "}");
     } else {
-      ShowLog(context, task->value, flags, several ? Heading(task->value, id == ids->front()) : "");
+      context.Report(ShowLog(context, task->value, flags,
+                             several ? Heading(task->value, id == ids.front()) : ""));
     }
   }
   if (context.json) PrintNamed(context, texts, several);
+  return Unit{};
 }
 
 }  // namespace carma::cli

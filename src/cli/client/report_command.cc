@@ -63,10 +63,8 @@ std::string NameFrom(const std::string& path) {
 }
 
 Result<std::vector<Report>> LoadReports(const std::vector<std::string>& paths) {
-  if (paths.size() > kMaxFiles) {
-    return Invalid("report: expected at most " + std::to_string(kMaxFiles) + " files, not " +
-                   std::to_string(paths.size()));
-  }
+  if (paths.size() > kMaxFiles)
+    return Invalid("report: expected at most {} files, not {}", kMaxFiles, paths.size());
   std::vector<Report> all;
   for (const std::string& path : paths) {
     const std::string text = CARMA_TRY(ReadInput(path, kMaxReportBytes));
@@ -99,18 +97,9 @@ Result<Unit> WriteHtml(Context& context, const std::vector<Report>& reports,
 
 void Output(Context& context, const ReportFlags& flags, const std::vector<Report>& reports) {
   std::vector<report::Metrics> metrics;
-  metrics.reserve(reports.size());
   for (const Report& each : reports) metrics.push_back(each.metrics);
-  if (!flags.html.empty()) {
-    if (Result<Unit> written = WriteHtml(context, reports, flags.html, flags.files.empty());
-        !written) {
-      return context.Fail(written.error());
-    }
-    if (!context.json && !flags.csv) return;
-  }
   if (context.json) {
     std::vector<std::string> texts;
-    texts.reserve(reports.size());
     for (const Report& each : reports) texts.push_back(report::ToJsonText(each));
     return Print(context, (texts.size() == 1 ? texts.front() : JsonList(texts)) + "\n");
   }
@@ -124,18 +113,18 @@ void Output(Context& context, const ReportFlags& flags, const std::vector<Report
   }
 }
 
-void RunReport(Context& context, const ReportFlags& flags) {
-  if (flags.tasks && !flags.csv) return context.Fail({ErrorCode::kInvalid, "--tasks: needs --csv"});
+Result<Unit> RunReport(Context& context, const ReportFlags& flags) {
+  if (flags.tasks && !flags.csv) return Invalid("--tasks: needs --csv");
   const bool spans = !flags.since.empty() || !flags.until.empty() || flags.last > 0;
-  if (!flags.files.empty() && (spans || !flags.name.empty())) {
-    return context.Fail(
-        {ErrorCode::kInvalid, "--since, --until, --last and --name cannot be combined with files"});
-  }
-  Result<std::vector<Report>> reports =
-      flags.files.empty() ? AskDaemon(context, flags) : LoadReports(flags.files);
-  if (!reports) return context.Fail(reports.error());
-  if (!flags.name.empty()) SetLabel(reports->front(), flags.name);
-  Output(context, flags, *reports);
+  if (!flags.files.empty() && (spans || !flags.name.empty()))
+    return Invalid("--since, --until, --last and --name cannot be combined with files");
+  const bool of_daemon = flags.files.empty();
+  std::vector<Report> reports =
+      CARMA_TRY(of_daemon ? AskDaemon(context, flags) : LoadReports(flags.files));
+  if (!flags.name.empty()) SetLabel(reports.front(), flags.name);
+  if (!flags.html.empty()) CARMA_TRY(WriteHtml(context, reports, flags.html, of_daemon));
+  if (flags.html.empty() || context.json || flags.csv) Output(context, flags, reports);
+  return Unit{};
 }
 
 }  // namespace
@@ -166,7 +155,7 @@ void AddReportCommand(Syntax app, Context& context) {
   verb.AddFlag("--tasks", flags->tasks, "with --csv: one row per task");
   verb.AddOption("--html", "FILE", flags->html,
                  "write tables and figures as one HTML file; -: standard output");
-  verb.OnRun([&context, flags] { RunReport(context, *flags); });
+  verb.OnRun([&context, flags] { context.Report(RunReport(context, *flags)); });
 }
 
 }  // namespace carma::cli

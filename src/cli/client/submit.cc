@@ -19,23 +19,23 @@ namespace {
 
 constexpr std::size_t kMostCascaded = 100'000;  // limit on tasks searched for dependents
 
-void RunCheck(Context& context, const Described& described) {
+Result<Unit> RunCheck(Context& context, const Described& described) {
   const bool sweeps = !described.specs.empty();
   const auto checked =
       CheckTasks(context.client(), sweeps ? described.specs : std::vector{described.spec},
                  described.indices, described.common);
   const std::size_t count =
       sweeps ? described.specs.size() : std::max<std::size_t>(1, described.indices.size());
-  if (checked)
-    return Print(context, context.json ? checked->text + "\n" : CheckText(checked->value, count));
-  if (checked.error().code != ErrorCode::kUnavailable)
-    return context.Fail(NamedAsTyped(checked.error()));
-  Warn(context, checked.error().message + "; checked without it");
-  if (context.json) {
-    Print(context, "{\"count\":" + std::to_string(count) + ",\"tasks\":[]}\n");
-  } else {
-    Print(context, "Nothing was submitted; the description is valid.\n");
+  if (checked) {
+    Print(context, context.json ? checked->text + "\n" : CheckText(checked->value, count));
+    return Unit{};
   }
+  if (checked.error().code != ErrorCode::kUnavailable)
+    return std::unexpected(NamedAsTyped(checked.error()));
+  Warn(context, checked.error().message + "; checked without it");
+  Print(context, context.json ? fmt::format("{{\"count\":{},\"tasks\":[]}}\n", count)
+                              : "Nothing was submitted; the description is valid.\n");
+  return Unit{};
 }
 
 // Shows the daemon's remarks and, except with --json, the task numbers.
@@ -104,43 +104,41 @@ Result<Described> DescribeWords(Context& context, const SubmitFlags& flags) {
   return described;
 }
 
-void RunSubmit(Context& context, const SubmitFlags& flags) {
+Result<Unit> RunSubmit(Context& context, const SubmitFlags& flags) {
   if (!flags.batch.empty() || flags.lines) return RunBatch(context, flags);
-  const auto described = DescribeWords(context, flags);
-  if (!described) return context.Fail(described.error());
+  const auto described = CARMA_TRY(DescribeWords(context, flags));
   if (flags.check) {
-    for (const std::string& note : described->notes) Warn(context, note);
-    return RunCheck(context, *described);
+    for (const std::string& note : described.notes) Warn(context, note);
+    return RunCheck(context, described);
   }
-  const auto answer = !described->specs.empty()
-                          ? SubmitTasks(context.client(), described->specs, described->common)
-                      : described->indices.empty()
-                          ? SubmitTasks(context.client(), {described->spec})
-                          : SubmitArray(context.client(), described->spec, described->indices);
-  if (!answer) return context.Fail(NamedAsTyped(answer.error()));
+  const auto answer = !described.specs.empty()
+                          ? SubmitTasks(context.client(), described.specs, described.common)
+                      : described.indices.empty()
+                          ? SubmitTasks(context.client(), {described.spec})
+                          : SubmitArray(context.client(), described.spec, described.indices);
+  if (!answer) return std::unexpected(NamedAsTyped(answer.error()));
   Announce(context, *answer, flags.parsable);
   if (context.json) Print(context, answer->text + "\n");
   std::fflush(context.out);
   if (flags.wait) AwaitSubmitted(context, answer->value);
+  return Unit{};
 }
 
-void RunRedo(Context& context, const RedoFlags& flags) {
-  const auto ids = ResolveTasks(context, flags.tasks, "@");
-  if (!ids) return context.Fail(ids.error());
-  const auto changes = ChangesOf(context, flags.settings);
-  if (!changes) return context.Fail(changes.error());
+Result<Unit> RunRedo(Context& context, const RedoFlags& flags) {
+  const auto ids = CARMA_TRY(ResolveTasks(context, flags.tasks, "@"));
+  const auto changes = CARMA_TRY(ChangesOf(context, flags.settings));
   std::vector<DependentTask> again;
-  for (const std::uint64_t id : *ids) again.push_back({id, {}});
+  for (const std::uint64_t id : ids) again.push_back({id, {}});
   if (flags.cascade) {
-    const auto page = ListTasks(context.client(), {.states = "all", .limit = kMostCascaded});
-    if (!page) return context.Fail(page.error());
-    again = WithDependents(*ids, page->tasks);
+    const auto page =
+        CARMA_TRY(ListTasks(context.client(), {.states = "all", .limit = kMostCascaded}));
+    again = WithDependents(ids, page.tasks);
   }
   std::map<std::uint64_t, std::uint64_t> renewed;
   std::vector<std::string> texts;
   for (const DependentTask& task : again) {
     auto answer =
-        RedoTask(context.client(), task.id, WithDependencies(*changes, task.waits_for, renewed));
+        RedoTask(context.client(), task.id, WithDependencies(changes, task.waits_for, renewed));
     if (!answer) {
       base::Error why = NamedAsTyped(answer.error());
       const auto is_qos = [](const auto& each) { return each.first == "qos"; };
@@ -155,7 +153,8 @@ void RunRedo(Context& context, const RedoFlags& flags) {
     Announce(context, *answer, flags.parsable);
     texts.push_back(std::move(answer->text));
   }
-  if (context.json) PrintNamed(context, texts, flags.cascade || ids->size() > 1);
+  if (context.json) PrintNamed(context, texts, flags.cascade || ids.size() > 1);
+  return Unit{};
 }
 
 }  // namespace carma::cli

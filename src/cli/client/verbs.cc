@@ -17,12 +17,8 @@ constexpr const char* kTasksHelp =
 constexpr const char* kArraysHelp =
     "tasks: 42, 42,43, 40-45, 40_3 (of array 40), @ (my last task or array), @~2 (two before it)";
 
-// Flags that live as long as the verb's callback. They are in a shared_ptr, because std::function
+// The flags of a verb live as long as its callback. They are in a shared_ptr, because std::function
 // must be copyable.
-template <class Flags>
-std::shared_ptr<Flags> NewFlags() {
-  return std::make_shared<Flags>();
-}
 
 Syntax AddVerb(Syntax app, const char* name, const char* help, const std::string& example) {
   const Syntax verb = app.AddVerb(name, help);
@@ -33,7 +29,7 @@ Syntax AddVerb(Syntax app, const char* name, const char* help, const std::string
 // ---- submit ----
 
 void AddSubmit(Syntax app, Context& context) {
-  auto flags = NewFlags<SubmitFlags>();
+  auto flags = std::make_shared<SubmitFlags>();
   const Syntax verb = AddVerb(
       app, "submit",
       "Submit a task: a command, a script with #CARMA or #SBATCH lines, or a .rad file",
@@ -60,12 +56,12 @@ void AddSubmit(Syntax app, Context& context) {
   verb.AddOption("--sbatch", "", flags->sbatch, "").OneWord().Group("");  // hidden
   verb.OnRun([&context, flags, verb] {
     flags->settings = GivenOptions(verb);
-    RunSubmit(context, *flags);
+    context.Report(RunSubmit(context, *flags));
   });
 }
 
 void AddLease(Syntax app, Context& context) {
-  auto flags = NewFlags<SubmitFlags>();
+  auto flags = std::make_shared<SubmitFlags>();
   const Syntax verb = AddVerb(
       app, "lease", "Wait for GPUs, then exec a command; for launchers other than carmad",
       "  carma lease -G 2 --gpu-mem 12G -- python3 train.py\n"
@@ -79,12 +75,12 @@ void AddLease(Syntax app, Context& context) {
       verb, [](std::string_view name) { return !IsForLease(name); }, false);
   verb.OnRun([&context, flags, verb] {
     flags->settings = GivenOptions(verb);
-    RunLease(context, *flags);
+    context.Report(RunLease(context, *flags));
   });
 }
 
 void AddRedo(Syntax app, Context& context) {
-  auto flags = NewFlags<RedoFlags>();
+  auto flags = std::make_shared<RedoFlags>();
   const Syntax verb =
       AddVerb(app, "redo", "Submit tasks again as new tasks with the same description",
               "  carma redo @                     my last task once more\n"
@@ -99,12 +95,12 @@ void AddRedo(Syntax app, Context& context) {
   verb.AddFlag("--parsable", flags->parsable, "print only the task number");
   verb.OnRun([&context, flags, verb] {
     flags->settings = GivenOptions(verb);
-    RunRedo(context, *flags);
+    context.Report(RunRedo(context, *flags));
   });
 }
 
 void AddEdit(Syntax app, Context& context) {
-  auto flags = NewFlags<EditFlags>();
+  auto flags = std::make_shared<EditFlags>();
   const Syntax verb =
       AddVerb(app, "edit", "Change options of waiting tasks, and some options of running ones",
               "  carma edit 42 --time 12h              also for running tasks: limit, class,\n"
@@ -116,7 +112,7 @@ void AddEdit(Syntax app, Context& context) {
   AddTaskOptions(verb, &IsEditable);
   verb.OnRun([&context, flags, verb] {
     flags->settings = GivenOptions(verb);
-    RunEdit(context, *flags);
+    context.Report(RunEdit(context, *flags));
   });
 }
 
@@ -129,7 +125,7 @@ void AddWatch(Syntax verb, bool& watch, double& interval_s) {
 }
 
 void AddList(Syntax app, Context& context) {
-  auto flags = NewFlags<ListFlags>();
+  auto flags = std::make_shared<ListFlags>();
   const Syntax verb = AddVerb(
       app, "list", "List unfinished tasks in queue order",
       "MEM is per GPU: used/promised while a task is running, ~predicted while it is waiting, and\n"
@@ -158,17 +154,17 @@ void AddList(Syntax app, Context& context) {
   AddWatch(verb, flags->watch, flags->interval_s);
   verb.OnRun([&context, flags, verb] {
     flags->limit_given = verb.Given("--limit");
-    RunList(context, *flags);
+    context.Report(RunList(context, *flags));
   });
 }
 
-using TaskWork = void (*)(Context&, const std::vector<std::string>&);
+using TaskWork = Result<Unit> (*)(Context&, const std::vector<std::string>&);
 void AddTaskLook(Syntax app, Context& context, const char* name, const char* help,
                  const char* example, TaskWork work) {
-  auto tasks = NewFlags<std::vector<std::string>>();
+  auto tasks = std::make_shared<std::vector<std::string>>();
   const Syntax verb = AddVerb(app, name, help, example);
   verb.AddOption("tasks", "", *tasks, std::string(kTasksHelp) + " (default: @)");
-  verb.OnRun([&context, tasks, work] { work(context, *tasks); });
+  verb.OnRun([&context, tasks, work] { context.Report(work(context, *tasks)); });
 }
 
 void AddShow(Syntax app, Context& context) {
@@ -184,20 +180,20 @@ void AddExplain(Syntax app, Context& context) {
 }
 
 void AddHistory(Syntax app, Context& context) {
-  auto flags = NewFlags<HistoryFlags>();
+  auto flags = std::make_shared<HistoryFlags>();
   const Syntax verb = AddVerb(app, "history", "Show task history (default: all tasks)",
                               "  carma history 42\n  carma history --limit 1000\n");
   verb.AddOption("tasks", "", flags->tasks, kTasksHelp);
   verb.AddOption("-n,--limit", "N", flags->limit, "the last N events of each task (default: 100)")
       .Range(std::size_t{1}, std::size_t{10'000});
-  verb.OnRun([&context, flags] { RunHistory(context, *flags); });
+  verb.OnRun([&context, flags] { context.Report(RunHistory(context, *flags)); });
 }
 
 // ---- changing tasks ----
 
 void AddChange(Syntax app, Context& context, const std::string& name, const char* help,
                const std::string& example) {
-  auto flags = NewFlags<ChangeFlags>();
+  auto flags = std::make_shared<ChangeFlags>();
   const Syntax verb = AddVerb(app, name.c_str(), help, example);
   verb.AddOption("tasks", "", flags->tasks, kArraysHelp);
   verb.AddFlag("--all", flags->all, "all my unfinished tasks");
@@ -207,7 +203,7 @@ void AddChange(Syntax app, Context& context, const std::string& name, const char
   verb.AddOption("--array", "TASKS", flags->arrays,
                  "my tasks in these arrays, each identified by its first task");
   verb.AddOption("-u,--user", "NAME", flags->user, "tasks of this user (administrators)");
-  verb.OnRun([&context, flags, name] { RunChange(context, name, *flags); });
+  verb.OnRun([&context, flags, name] { context.Report(RunChange(context, name, *flags)); });
 }
 
 void AddCancel(Syntax app, Context& context) {
@@ -237,12 +233,13 @@ void AddPriority(Syntax app, Context& context) {
     std::vector<std::string> tasks;
     std::int64_t priority = 0;
   };
-  auto flags = NewFlags<Flags>();
+  auto flags = std::make_shared<Flags>();
   const Syntax verb = AddVerb(app, "priority", "Change the priority of waiting tasks",
                               "  carma priority -10 42     let others go first\n");
   verb.AddOption("priority", "", flags->priority, "higher values start first").Required();
   verb.AddOption("tasks", "", flags->tasks, kArraysHelp).Required();
-  verb.OnRun([&context, flags] { RunPriority(context, flags->tasks, flags->priority); });
+  verb.OnRun(
+      [&context, flags] { context.Report(RunPriority(context, flags->tasks, flags->priority)); });
 }
 
 // ---- waiting and reading ----
@@ -252,7 +249,7 @@ void AddWait(Syntax app, Context& context) {
     WaitFlags wait;
     std::string timeout;
   };
-  auto flags = NewFlags<Flags>();
+  auto flags = std::make_shared<Flags>();
   const Syntax verb = AddVerb(
       app, "wait", "Wait until tasks have ended and exit with their exit code",
       "  carma wait @ && echo trained\n"
@@ -269,12 +266,12 @@ void AddWait(Syntax app, Context& context) {
       if (!span) return context.Fail(base::Wrap(span.error(), "--timeout").error());
       flags->wait.timeout = *span;
     }
-    RunWait(context, flags->wait);
+    context.Report(RunWait(context, flags->wait));
   });
 }
 
 void AddLogs(Syntax app, Context& context) {
-  auto flags = NewFlags<LogsFlags>();
+  auto flags = std::make_shared<LogsFlags>();
   const Syntax verb = AddVerb(app, "logs", "Show a task's output, read from its file",
                               "  carma logs -f            follow my last task until it ends\n"
                               "  carma logs --err -n 20 42\n");
@@ -283,26 +280,19 @@ void AddLogs(Syntax app, Context& context) {
   verb.AddFlag("--err", flags->errors, "show standard error instead of standard output");
   verb.AddOption("-n,--lines", "N", flags->lines, "only the last N lines")
       .Range(std::int64_t{0}, std::int64_t{1'000'000'000});
-  verb.OnRun([&context, flags] { RunLogs(context, *flags); });
+  verb.OnRun([&context, flags] { context.Report(RunLogs(context, *flags)); });
 }
 
 // ---- the server ----
 
-// Whether the word can only mean a span of time: "90m", "6h", "1:30:00". A bare number means a GPU.
-bool IsSpan(const std::string& word) {
-  return !base::ParseInt(word) && base::ParseSpan(word).has_value();
-}
-
-// --history needs no value. If the next word is not a span of time, it names the first GPU.
+// --history needs no value. If the next word is not a span of time ("90m", "6h", "1:30:00"), it
+// names the first GPU. A bare number means a GPU, too.
 void TakeHistory(Option option, const std::string& given, GpusFlags& flags) {
   if (option.count() == 0) return;
-  flags.history = std::chrono::hours(1);
-  if (given.empty()) return;
-  if (IsSpan(given)) {
-    flags.history = *base::ParseSpan(given);
-  } else {
-    flags.gpus.insert(flags.gpus.begin(), given);
-  }
+  const Result<base::Duration> span = base::ParseSpan(given);
+  const bool is_span = span && !base::ParseInt(given);
+  flags.history = is_span ? *span : std::chrono::hours(1);
+  if (!is_span && !given.empty()) flags.gpus.insert(flags.gpus.begin(), given);
 }
 
 void AddGpus(Syntax app, Context& context) {
@@ -310,7 +300,7 @@ void AddGpus(Syntax app, Context& context) {
     GpusFlags gpus;
     std::string history;
   };
-  auto flags = NewFlags<Flags>();
+  auto flags = std::make_shared<Flags>();
   const Syntax verb = AddVerb(
       app, "gpus", "List GPUs with their memory, activity and tasks",
       "USED is measured, PROMISED is set aside for tasks, FREE is available to a new task.\n"
@@ -334,11 +324,7 @@ void AddGpus(Syntax app, Context& context) {
   AddWatch(verb, flags->gpus.watch, flags->gpus.interval_s);
   verb.OnRun([&context, flags, history] {
     TakeHistory(history, flags->history, flags->gpus);
-    if (flags->gpus.history && *flags->gpus.history < base::Duration(1'000)) {
-      return context.Fail(
-          {ErrorCode::kInvalid, "--history: expected a span of at least one second"});
-    }
-    RunGpus(context, flags->gpus);
+    context.Report(RunGpus(context, flags->gpus));
   });
 }
 
@@ -350,7 +336,7 @@ Syntax AddGpuChange(Syntax app, const std::string& name, const char* help, const
 }
 
 void AddDrain(Syntax app, Context& context) {
-  auto flags = NewFlags<GpuChangeFlags>();
+  auto flags = std::make_shared<GpuChangeFlags>();
   const Syntax verb =
       AddGpuChange(app, "drain", "Close GPUs to new tasks; running tasks continue",
                    "  carma drain 0,2 --reason 'new fan on Monday'\n"
@@ -366,15 +352,15 @@ void AddDrain(Syntax app, Context& context) {
                "with all: start no tasks until the next boot (--by defaults to "
                "slots.shutdown_notice from now)");
   verb.AddFlag("--wait", flags->wait, "wait until no tasks are left");
-  verb.OnRun([&context, flags] { RunDrain(context, *flags); });
+  verb.OnRun([&context, flags] { context.Report(RunDrain(context, *flags)); });
 }
 
 void AddResume(Syntax app, Context& context) {
-  auto flags = NewFlags<GpuChangeFlags>();
+  auto flags = std::make_shared<GpuChangeFlags>();
   AddGpuChange(app, "resume", "Reopen drained GPUs",
                "  carma resume all     also reopens a server that was closed until its next boot\n",
                flags)
-      .OnRun([&context, flags] { RunResume(context, *flags); });
+      .OnRun([&context, flags] { context.Report(RunResume(context, *flags)); });
 }
 
 void AddStatus(Syntax app, Context& context) {
@@ -382,7 +368,7 @@ void AddStatus(Syntax app, Context& context) {
     bool wait = false;
     double timeout_s = 30;
   };
-  auto flags = NewFlags<Flags>();
+  auto flags = std::make_shared<Flags>();
   const Syntax verb = AddVerb(app, "status", "Show the daemon's version, rules, tasks and problems",
                               "  carma status --wait      for scripts: waits until it responds and "
                               "has searched for GPUs\n");
@@ -390,11 +376,13 @@ void AddStatus(Syntax app, Context& context) {
                "keep trying until carmad responds and has searched for GPUs");
   verb.AddOption("--timeout", "S", flags->timeout_s, "how long --wait keeps trying (default: 30)")
       .Range(0.0, 86'400.0);
-  verb.OnRun([&context, flags] { RunStatus(context, flags->wait ? flags->timeout_s : 0); });
+  verb.OnRun([&context, flags] {
+    context.Report(RunStatus(context, flags->wait ? flags->timeout_s : 0));
+  });
 }
 
 void AddBackup(Syntax app, Context& context) {
-  auto flags = NewFlags<BackupFlags>();
+  auto flags = std::make_shared<BackupFlags>();
   const Syntax verb =
       AddVerb(app, "backup",
               "Back up the database (queue, history, learned data) while the daemon is running",
@@ -408,7 +396,7 @@ void AddBackup(Syntax app, Context& context) {
   verb.AddFlag("-f,--force", flags->force, "replace an existing file");
   verb.AddOption("--state-dir", "DIR", flags->state_dir,
                  "folder of the database to back up (default: the daemon's)");
-  verb.OnRun([&context, flags] { RunBackup(context, *flags); });
+  verb.OnRun([&context, flags] { context.Report(RunBackup(context, *flags)); });
 }
 
 // ---- the program itself ----

@@ -81,24 +81,24 @@ struct SubmitFlags {
 // values are collected in the order of the command line. shown: whether the help shows the options.
 void AddTaskOptions(Syntax verb, bool (*wants)(std::string_view name) = nullptr, bool shown = true);
 std::vector<std::pair<std::string, std::string>> GivenOptions(Syntax verb);
-void RunSubmit(Context& context, const SubmitFlags& flags);
-void RunBatch(Context& context, const SubmitFlags& flags);
+Result<Unit> RunSubmit(Context& context, const SubmitFlags& flags);
+Result<Unit> RunBatch(Context& context, const SubmitFlags& flags);
 // Whether `carma lease` supports this submit option. Other options are refused.
 bool IsForLease(std::string_view option);
 // Waits for GPUs; then this process becomes the command. Returns only on failure.
-void RunLease(Context& context, SubmitFlags flags);
+Result<Unit> RunLease(Context& context, SubmitFlags flags);
 struct EditFlags {
   std::vector<std::string> tasks;
   std::vector<std::pair<std::string, std::string>> settings;  // see SubmitFlags
 };
 // Whether edit and redo accept this submit option.
 bool IsEditable(std::string_view option);
-void RunEdit(Context& context, const EditFlags& flags);
+Result<Unit> RunEdit(Context& context, const EditFlags& flags);
 struct RedoFlags : EditFlags {
   bool parsable = false;
   bool cascade = false;  // also resubmit the tasks that depend on these
 };
-void RunRedo(Context& context, const RedoFlags& flags);
+Result<Unit> RunRedo(Context& context, const RedoFlags& flags);
 
 struct ListFlags {
   std::string user;
@@ -116,14 +116,14 @@ struct ListFlags {
   bool watch = false;
   double interval_s = 2;
 };
-void RunList(Context& context, const ListFlags& flags);
-void RunShow(Context& context, const std::vector<std::string>& tasks);
-void RunExplain(Context& context, const std::vector<std::string>& tasks);
+Result<Unit> RunList(Context& context, const ListFlags& flags);
+Result<Unit> RunShow(Context& context, const std::vector<std::string>& tasks);
+Result<Unit> RunExplain(Context& context, const std::vector<std::string>& tasks);
 struct HistoryFlags {
   std::vector<std::string> tasks;  // empty for all events
   std::size_t limit = 100;
 };
-void RunHistory(Context& context, const HistoryFlags& flags);
+Result<Unit> RunHistory(Context& context, const HistoryFlags& flags);
 
 struct ChangeFlags {
   std::vector<std::string> tasks;
@@ -135,8 +135,9 @@ struct ChangeFlags {
   std::vector<std::string> arrays;
 };
 // verb: "cancel", "hold", "release", "requeue".
-void RunChange(Context& context, const std::string& verb, const ChangeFlags& flags);
-void RunPriority(Context& context, const std::vector<std::string>& tasks, std::int64_t priority);
+Result<Unit> RunChange(Context& context, const std::string& verb, const ChangeFlags& flags);
+Result<Unit> RunPriority(Context& context, const std::vector<std::string>& tasks,
+                         std::int64_t priority);
 
 struct WaitFlags {
   std::vector<std::string> tasks;
@@ -145,7 +146,7 @@ struct WaitFlags {
   bool quiet = false;
   bool tell_start = false;  // print on standard error when the (only) task starts
 };
-void RunWait(Context& context, const WaitFlags& flags);
+Result<Unit> RunWait(Context& context, const WaitFlags& flags);
 // Waits for these tasks. exit_code becomes the highest of their exit codes.
 void AwaitTasks(Context& context, const std::vector<std::uint64_t>& tasks, const WaitFlags& flags);
 
@@ -155,7 +156,7 @@ struct LogsFlags {
   bool errors = false;
   std::optional<std::int64_t> lines;  // only the last lines
 };
-void RunLogs(Context& context, const LogsFlags& flags);
+Result<Unit> RunLogs(Context& context, const LogsFlags& flags);
 
 struct GpusFlags {
   std::vector<std::string> gpus;  // see SplitGpuNames; empty for all GPUs
@@ -166,7 +167,7 @@ struct GpusFlags {
   bool watch = false;
   double interval_s = 2;
 };
-void RunGpus(Context& context, const GpusFlags& flags);
+Result<Unit> RunGpus(Context& context, const GpusFlags& flags);
 struct GpuChangeFlags {
   std::vector<std::string> gpus;  // see SplitGpuNames, or "all"
   std::string reason;             // why the GPUs are drained
@@ -176,20 +177,20 @@ struct GpuChangeFlags {
 };
 // Splits comma-separated GPU names and index ranges such as 0-3.
 Result<std::vector<std::string>> SplitGpuNames(const std::vector<std::string>& words);
-void RunDrain(Context& context, const GpuChangeFlags& flags);
-void RunResume(Context& context, const GpuChangeFlags& flags);
+Result<Unit> RunDrain(Context& context, const GpuChangeFlags& flags);
+Result<Unit> RunResume(Context& context, const GpuChangeFlags& flags);
 struct BackupFlags {
   std::string target;     // a file, or a folder for a new file
   std::string state_dir;  // empty for the daemon's own
   bool force = false;
 };
-void RunBackup(Context& context, const BackupFlags& flags);
+Result<Unit> RunBackup(Context& context, const BackupFlags& flags);
 // wait_s: how long to retry until the daemon answers.
-void RunStatus(Context& context, double wait_s);
+Result<Unit> RunStatus(Context& context, double wait_s);
 
 // Shows the result of `render` once, or repeatedly until `render` fails or the user interrupts it.
 // When repeating, tolerates a daemon that temporarily does not answer.
-void Show(Context& context, bool watch, double interval_s,
-          const std::function<Result<std::string>()>& render);
+Result<Unit> Show(Context& context, bool watch, double interval_s,
+                  const std::function<Result<std::string>()>& render);
 
 }  // namespace carma::cli

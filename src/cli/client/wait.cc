@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "base/text.h"
+#include "base/try.h"
 #include "cli/calls.h"
 #include "cli/client/task_words.h"
 #include "cli/client/verbs.h"
@@ -124,10 +125,9 @@ void AwaitTasks(Context& context, const std::vector<std::uint64_t>& tasks, const
   context.exit_code = highest;
 }
 
-void RunWait(Context& context, const WaitFlags& flags) {
-  const auto ids = ResolveTasks(context, flags.tasks, "@", Last::kArray);
-  if (!ids) return context.Fail(ids.error());
-  AwaitTasks(context, *ids, flags);
+Result<Unit> RunWait(Context& context, const WaitFlags& flags) {
+  AwaitTasks(context, CARMA_TRY(ResolveTasks(context, flags.tasks, "@", Last::kArray)), flags);
+  return Unit{};
 }
 
 }  // namespace carma::cli

@@ -1,6 +1,7 @@
 // `carma doctor`: checks the machine for everything that CARMA needs, and records the driver's
 // responses.
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -10,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/try.h"
 #include "base/unique_fd.h"
 #include "cli/calls.h"
 #include "cli/client/verbs.h"
@@ -97,35 +99,31 @@ config::Settings WithPolicyInForce(const config::Settings& settings, const Daemo
   return in_force;
 }
 
-void RunDoctor(Context& context, const DoctorFlags& flags) {
-  if (!flags.config.empty() && !flags.socket_given) {
-    const Result<config::Settings> named = LoadServerSettings(flags.config, ::geteuid() == 0);
-    if (!named) return context.Fail(named.error());
-    context.socket_path = named->socket;
-  }
+Result<Unit> RunDoctor(Context& context, const DoctorFlags& flags) {
+  if (!flags.config.empty() && !flags.socket_given)
+    context.socket_path = CARMA_TRY(LoadServerSettings(flags.config, ::geteuid() == 0)).socket;
   const DaemonFacts daemon = AskDaemon(context.client());
   // A daemon for all users runs as root, no matter which user runs carma doctor.
   const bool of_root = daemon.status ? daemon.status->uid == 0 : ::geteuid() == 0;
-  const Result<config::Settings> settings =
-      LoadServerSettings(flags.config, of_root, daemon.simulated_state);
-  if (!settings) return context.Fail(settings.error());
-  const Result<DriverFacts> driver =
-      flags.replay.empty() ? AskDriver(*settings) : AskRecording(flags.replay);
-  if (!driver) return context.Fail(driver.error());
+  const config::Settings settings =
+      CARMA_TRY(LoadServerSettings(flags.config, of_root, daemon.simulated_state));
+  const DriverFacts driver =
+      flags.replay.empty() ? AskDriver(settings) : CARMA_TRY(AskRecording(flags.replay));
 
   MpsTrial trial;
-  if (flags.replay.empty()) trial = TryMps(*settings, (::geteuid() == 0) == of_root);
-  std::vector<Finding> findings = CheckDriver(*driver, WithPolicyInForce(*settings, daemon, trial));
+  if (flags.replay.empty()) trial = TryMps(settings, (::geteuid() == 0) == of_root);
+  std::vector<Finding> findings = CheckDriver(driver, WithPolicyInForce(settings, daemon, trial));
   std::vector<ContextFacts> contexts;
   if (flags.replay.empty()) {
-    Append(CheckSameDriver(daemon, *driver), findings);
-    contexts = LookAtContexts(context, flags, *settings, *driver);
+    Append(CheckSameDriver(daemon, driver), findings);
+    contexts = LookAtContexts(context, flags, settings, driver);
     for (const ContextFacts& each : contexts) findings.push_back(CheckContext(each));
-    Append(LookAround(*settings, daemon, *driver, trial, of_root), findings);
+    Append(LookAround(settings, daemon, driver, trial, of_root), findings);
   }
-  Print(context, context.json ? DoctorJson(findings, *driver, contexts)
+  Print(context, context.json ? DoctorJson(findings, driver, contexts)
                               : DoctorText(findings, ScreenOf(context.out)));
   if (Worst(findings) == Level::kBad) context.exit_code = kExitFailure;
+  return Unit{};
 }
 
 // ---- recording ----
@@ -164,17 +162,13 @@ Result<std::size_t> Record(const config::Settings& settings, const std::string& 
   return answers;
 }
 
-void RunRecord(Context& context, const DoctorFlags& flags) {
-  const Result<config::Settings> settings = LoadServerSettings(flags.config, ::geteuid() == 0);
-  if (!settings) return context.Fail(settings.error());
-  const Result<std::size_t> answers = Record(*settings, context.version, flags);
-  if (!answers) return context.Fail(answers.error());
-  if (context.json) {
-    Print(context, "{\"answers\":" + std::to_string(*answers) + "}\n");
-  } else {
-    Print(context,
-          "Recorded " + std::to_string(*answers) + " driver responses in " + flags.record + "\n");
-  }
+Result<Unit> RunRecord(Context& context, const DoctorFlags& flags) {
+  const config::Settings settings = CARMA_TRY(LoadServerSettings(flags.config, ::geteuid() == 0));
+  const std::size_t answers = CARMA_TRY(Record(settings, context.version, flags));
+  Print(context, context.json
+                     ? fmt::format("{{\"answers\":{}}}\n", answers)
+                     : fmt::format("Recorded {} driver responses in {}\n", answers, flags.record));
+  return Unit{};
 }
 
 }  // namespace
@@ -202,11 +196,7 @@ void AddDoctorCommand(Syntax app, Context& context) {
                "do not create a CUDA context on an idle GPU to measure its memory");
   verb.OnRun([&context, flags, app] {
     flags->socket_given = app.Given("--socket") || !base::GetEnv("CARMA_SOCKET").empty();
-    if (flags->record.empty()) {
-      RunDoctor(context, *flags);
-    } else {
-      RunRecord(context, *flags);
-    }
+    context.Report(flags->record.empty() ? RunDoctor(context, *flags) : RunRecord(context, *flags));
   });
 }
 

@@ -130,13 +130,9 @@ Result<std::vector<const estimate::EstimatorEntry*>> Chosen(const std::string& n
   for (const std::string_view name : base::Split(names, ',')) {
     const estimate::EstimatorEntry* entry =
         estimate::FindEstimator(base::ToLower(base::Trim(name)));
-    if (entry == nullptr) {
-      std::vector<std::string> known;
-      for (const estimate::EstimatorEntry& each : estimate::Estimators())
-        known.emplace_back(each.name);
-      return Invalid("--estimator: '" + base::Printable(name, 40) +
-                     "': expected all, or one or more of " + base::Join(known, ","));
-    }
+    if (entry == nullptr)
+      return Invalid("--estimator: '{}': expected all, or one or more of {}",
+                     base::Printable(name, 40), base::Join(NamesOf(estimate::Estimators()), ","));
     chosen.push_back(entry);
   }
   return chosen;
@@ -174,21 +170,20 @@ void AddKnowledge(Context& context, estimate::Question& question, estimate::Hist
   question.history = &history;
 }
 
-void RunEstimate(Context& context, const EstimateFlags& flags) {
-  const auto chosen = Chosen(flags.estimators);
-  if (!chosen) return context.Fail(chosen.error());
+Result<Unit> RunEstimate(Context& context, const EstimateFlags& flags) {
+  const auto chosen = CARMA_TRY(Chosen(flags.estimators));
   std::optional<Result<std::string>> ran;
   if (flags.run) ran = RunScript(context.words, flags.gpus);
-  if (ran && !*ran && ran->error().code == ErrorCode::kInvalid) return context.Fail(ran->error());
-  const Result<Described> described = DescribeTask(context, flags, !ran || !*ran);
-  if (!described) return context.Fail(described.error());
-  const task::TaskSpec& spec = described->spec;
+  if (ran && !*ran && ran->error().code == ErrorCode::kInvalid)
+    return std::unexpected(ran->error());
+  const Described described = CARMA_TRY(DescribeTask(context, flags, !ran || !*ran));
+  const task::TaskSpec& spec = described.spec;
   const estimate::Summary summary = SummaryOf(flags, ran, spec);
-  if (!summary.layers && !summary.transformer && !described->has_command)
-    return context.Fail({ErrorCode::kInvalid, summary.trouble});
+  if (!summary.layers && !summary.transformer && !described.has_command)
+    return Invalid(summary.trouble);
 
   EstimateSheet sheet;
-  sheet.remarks = described->remarks;
+  sheet.remarks = described.remarks;
   if (ran && !*ran) sheet.remarks.push_back("not run: " + ran->error().message);
   sheet.beside = flags.beside;
   sheet.file = context.literal ? base::Join(context.words, " ") : InputName(flags.file);
@@ -201,7 +196,7 @@ void RunEstimate(Context& context, const EstimateFlags& flags) {
     if (!sheet.precision) sheet.precision = summary.layers->precision;
   }
   if (!summary.trouble.empty()) sheet.remarks.push_back("no model summary: " + summary.trouble);
-  if (!described->has_command) question.signature = question.kin = question.relation = "";
+  if (!described.has_command) question.signature = question.kin = question.relation = "";
   question.gpu_type = flags.gpu_type;
   estimate::History history;
   question.coverage = kUsualCoverage;
@@ -215,11 +210,10 @@ void RunEstimate(Context& context, const EstimateFlags& flags) {
                   .guess = estimate::GuessActivity(*question.layers)};
   }
   bool answered = false;
-  for (const estimate::EstimatorEntry* entry : *chosen) {
-    const auto estimator =
-        estimate::MakeWithWeights(*entry, base::IsFolder(flags.weights) ? flags.weights : "");
-    if (!estimator) return context.Fail(estimator.error());
-    sheet.opinions.push_back({std::string(entry->name), (*estimator)->Ask(question)});
+  for (const estimate::EstimatorEntry* entry : chosen) {
+    const auto estimator = CARMA_TRY(
+        estimate::MakeWithWeights(*entry, base::IsFolder(flags.weights) ? flags.weights : ""));
+    sheet.opinions.push_back({std::string(entry->name), estimator->Ask(question)});
     answered = answered || sheet.opinions.back().answer.has_value();
   }
   if (!answered && !flags.run && WordsOfRun(context.words, "", "1")) {
@@ -231,12 +225,12 @@ void RunEstimate(Context& context, const EstimateFlags& flags) {
   Print(context, context.json ? EstimateJson(sheet)
                               : EstimateText(sheet, flags.explain, ScreenOf(context.out)));
   if (!answered) context.exit_code = kExitFailure;
+  return Unit{};
 }
 
-void RunHfConfig(Context& context, const EstimateFlags& flags) {
+Result<Unit> RunHfConfig(Context& context, const EstimateFlags& flags) {
   if (!flags.file.empty())
-    return context.Fail(
-        {ErrorCode::kInvalid, "estimate: expected either a file or --hf-config, not both"});
+    return Invalid("estimate: expected either a file or --hf-config, not both");
   TransformerFlags asked = flags.transformer;
   for (const auto& [name, value] :
        {std::pair("batch", &flags.batch), std::pair("optimizer", &flags.optimizer),
@@ -245,7 +239,7 @@ void RunHfConfig(Context& context, const EstimateFlags& flags) {
     if (!value->empty()) asked.words.push_back({name, *value, ""});
   }
   asked.coverage = flags.coverage;
-  RunTransformer(context, asked);
+  return RunTransformer(context, asked);
 }
 
 // Replaces a training configuration or a Python script with the command that runs it.
@@ -261,11 +255,22 @@ Result<Unit> TakeTraining(Context& context, EstimateFlags& flags) {
   return Unit{};
 }
 
-void RunReset(Context& context) {
-  const Result<std::string> answer = context.client().Call("POST", "/v1/estimate/reset");
-  if (!answer) return context.Fail(answer.error());
+Result<Unit> RunReset(Context& context) {
+  const std::string answer = CARMA_TRY(context.client().Call("POST", "/v1/estimate/reset"));
   Print(context,
-        context.json ? *answer + "\n" : "The calibration was reset; measured peaks are kept.\n");
+        context.json ? answer + "\n" : "The calibration was reset; measured peaks are kept.\n");
+  return Unit{};
+}
+
+Result<Unit> Run(Context& context, EstimateFlags& flags) {
+  if (flags.reset) return RunReset(context);
+  if (flags.run) return RunEstimate(context, flags);
+  CARMA_TRY(TakeTraining(context, flags));
+  const bool has_command = context.literal || DescribesTask(flags.file);
+  if (!flags.transformer.config.empty() && !has_command) return RunHfConfig(context, flags);
+  if (flags.file.empty() && !context.literal)
+    return Invalid("estimate: expected a file or --hf-config (see --help)");
+  return RunEstimate(context, flags);
 }
 
 }  // namespace
@@ -319,17 +324,7 @@ void AddEstimateCommand(Syntax app, Context& context) {
                "discard what the formula learned from finished tasks; administrators only");
   AddTransformerOptions(verb, flags->transformer);
   verb.OnRun([&context, flags, verb] {
-    if (verb.VerbGiven()) return;
-    if (flags->reset) return RunReset(context);
-    if (flags->run) return RunEstimate(context, *flags);
-    if (const Result<Unit> taken = TakeTraining(context, *flags); !taken)
-      return context.Fail(taken.error());
-    const bool has_command = context.literal || DescribesTask(flags->file);
-    if (!flags->transformer.config.empty() && !has_command) return RunHfConfig(context, *flags);
-    if (flags->file.empty() && !context.literal)
-      return context.Fail(
-          {ErrorCode::kInvalid, "estimate: expected a file or --hf-config (see --help)"});
-    RunEstimate(context, *flags);
+    if (!verb.VerbGiven()) context.Report(Run(context, *flags));
   });
 }
 

@@ -193,28 +193,24 @@ Result<TransformerConfig> ReadModel(const std::string& path, const std::string& 
 
 }  // namespace
 
-void RunTransformer(Context& context, const TransformerFlags& flags) {
+Result<Unit> RunTransformer(Context& context, const TransformerFlags& flags) {
   const std::string path = FileOf(flags.config);
-  const Result<std::string> text = ReadInput(path, estimate::kMaxConfigBytes);
-  if (!text) return context.Fail(text.error());
+  const std::string text = CARMA_TRY(ReadInput(path, estimate::kMaxConfigBytes));
   const std::string name = InputName(path);
   std::vector<task::TrainingWord> beside;
-  const Result<TransformerConfig> config = ReadModel(path, *text, beside);
-  if (!config) return context.Fail(config.error());
-  Result<std::vector<task::TrainingWord>> words = ReadPlanFiles(flags.plan_files);
-  if (!words) return context.Fail(words.error());
-  words->insert(words->begin(), beside.begin(), beside.end());
-  words->insert(words->end(), flags.words.begin(), flags.words.end());
-  Result<TrainingPlan> plan = estimate::PlanOf(*words, *config);
-  if (!plan) return context.Fail(plan.error());
-  if (flags.gpu_mib > 0) plan->gpu_mib = static_cast<double>(flags.gpu_mib);
-  Result<TransformerEstimate> estimate = estimate::EstimateTransformer(
-      *config, *plan, flags.coverage > 0 ? flags.coverage : kUsualCoverage);
-  if (!estimate) return context.Fail(estimate.error());
-  for (std::string& assumed : estimate::Assumptions(*words, *config, *plan))
-    estimate->warnings.push_back(std::move(assumed));
-  Print(context, context.json ? TransformerJson(name, *config, *estimate)
-                              : TransformerText(name, *config, *plan, *estimate));
+  const TransformerConfig config = CARMA_TRY(ReadModel(path, text, beside));
+  std::vector<task::TrainingWord> words = CARMA_TRY(ReadPlanFiles(flags.plan_files));
+  words.insert(words.begin(), beside.begin(), beside.end());
+  words.insert(words.end(), flags.words.begin(), flags.words.end());
+  TrainingPlan plan = CARMA_TRY(estimate::PlanOf(words, config));
+  if (flags.gpu_mib > 0) plan.gpu_mib = static_cast<double>(flags.gpu_mib);
+  TransformerEstimate estimate = CARMA_TRY(estimate::EstimateTransformer(
+      config, plan, flags.coverage > 0 ? flags.coverage : kUsualCoverage));
+  for (std::string& assumed : estimate::Assumptions(words, config, plan))
+    estimate.warnings.push_back(std::move(assumed));
+  Print(context, context.json ? TransformerJson(name, config, estimate)
+                              : TransformerText(name, config, plan, estimate));
+  return Unit{};
 }
 
 }  // namespace carma::cli

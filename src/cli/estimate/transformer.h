@@ -34,7 +34,7 @@ std::string TransformerText(const std::string& file, const estimate::Transformer
 std::string TransformerJson(const std::string& file, const estimate::TransformerConfig& config,
                             const estimate::TransformerEstimate& estimate);
 
-// Reads the files, estimates and prints. Errors are reported to the context.
-void RunTransformer(Context& context, const TransformerFlags& flags);
+// Reads the files, estimates and prints.
+Result<Unit> RunTransformer(Context& context, const TransformerFlags& flags);
 
 }  // namespace carma::cli

@@ -14,6 +14,7 @@
 #include "base/json.h"
 #include "base/program_output.h"
 #include "base/text.h"
+#include "base/try.h"
 #include "cli/calls.h"
 #include "cli/client/verbs.h"
 #include "cli/slurm/site.h"
@@ -51,9 +52,7 @@ Result<std::string> NodeHere(const std::string& asked) {
 }
 
 Result<std::vector<api::GpuView>> GpusOf(Context& context) {
-  auto gpus = ListGpus(context.client());
-  if (!gpus) return std::unexpected(gpus.error());
-  return std::move(gpus->value);
+  return CARMA_TRY(ListGpus(context.client())).value;
 }
 
 // The folder lib/carma/slurm next to the programs' folder if it exists, else the folder where
@@ -64,17 +63,14 @@ std::string PluginFolder() {
   return base::Exists(beside) ? beside : "/usr/lib/carma/slurm";
 }
 
-void RunConfig(Context& context, const std::string& asked) {
-  const Result<std::vector<api::GpuView>> gpus = GpusOf(context);
-  if (!gpus) return context.Fail(gpus.error());
-  const Result<std::string> node = NodeHere(asked);
-  if (!node) return context.Fail(node.error());
-  const std::string text = ConfigText({*node, PluginFolder(), context.Socket()}, *gpus);
-  if (!context.json) return Print(context, text);
-  Print(context,
-        base::DumpJson(
-            {{"count", UsableGib(*gpus)}, {"gib_per_gpu", SmallestGib(*gpus)}, {"text", text}}) +
-            "\n");
+Result<Unit> RunConfig(Context& context, const std::string& asked) {
+  const std::vector<api::GpuView> gpus = CARMA_TRY(GpusOf(context));
+  const std::string node = CARMA_TRY(NodeHere(asked));
+  const std::string text = ConfigText({node, PluginFolder(), context.Socket()}, gpus);
+  const Json json = {
+      {"count", UsableGib(gpus)}, {"gib_per_gpu", SmallestGib(gpus)}, {"text", text}};
+  Print(context, context.json ? base::DumpJson(json) + "\n" : text);
+  return Unit{};
 }
 
 // ---- check ----
@@ -219,7 +215,7 @@ void AddSlurmCommand(Syntax app, Context& context) {
     return one;
   };
   add("config", "Print the lines that Slurm's configuration needs for this server")
-      .OnRun([&context, node] { RunConfig(context, *node); });
+      .OnRun([&context, node] { context.Report(RunConfig(context, *node)); });
   add("check", "Check the plug-in, counts and prolog; exit code 1 if something is bad")
       .OnRun([&context, node] { RunCheck(context, *node); });
   auto always = std::make_shared<bool>(false);
