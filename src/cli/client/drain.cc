@@ -79,14 +79,6 @@ void PrintJson(Context& context, const std::vector<Answer<api::GpuView>>& gpus) 
 
 // ---- the whole server ----
 
-std::int64_t TasksThatHold(const api::StatusView& status) {
-  std::int64_t tasks = 0;
-  for (const auto& [state, count] : status.task_counts) {
-    if (state == "launching" || state == "running" || state == "stopping") tasks += count;
-  }
-  return tasks;
-}
-
 std::string TasksThatRun(std::int64_t count) {
   return base::Counted(count, "task") + (count == 1 ? " is still running" : " are still running");
 }
@@ -105,7 +97,7 @@ Called<api::StatusView> AwaitEmptyServer(Context& context, const api::StatusView
     const auto now = Clock::now();
     if (status) {
       answered = now;
-      const std::int64_t tasks = TasksThatHold(status->value);
+      const std::int64_t tasks = RunningTasks(status->value);
       if (status->value.closed.empty() && !status->value.starting)
         return Conflict("the server was reopened in the meantime");
       if (tasks == 0 && !status->value.starting) return status;
@@ -120,7 +112,7 @@ Called<api::StatusView> AwaitEmptyServer(Context& context, const api::StatusView
 Result<Unit> CloseUntilBoot(Context& context, const GpuChangeFlags& flags,
                             std::optional<base::Time> empty_by) {
   auto status = CARMA_TRY(CloseServer(context.client(), flags.reason, empty_by));
-  const std::int64_t tasks = TasksThatHold(status.value);
+  const std::int64_t tasks = RunningTasks(status.value);
   const bool print = !context.json;
   if (print && tasks == 0) Print(context, "The server accepts no new tasks and none are running\n");
   if (print && tasks > 0) {

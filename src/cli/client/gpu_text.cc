@@ -186,6 +186,19 @@ bool IsClosed(const GpuView& gpu) {
          standing == api::GpuStanding::kDraining;
 }
 
+std::int64_t CountOf(const api::StatusView& status,
+                     std::initializer_list<std::string_view> states) {
+  std::int64_t sum = 0;
+  for (const auto& [state, count] : status.task_counts) {
+    if (std::ranges::find(states, state) != states.end()) sum += count;
+  }
+  return sum;
+}
+
+std::int64_t RunningTasks(const api::StatusView& status) {
+  return CountOf(status, {"launching", "running", "stopping"});
+}
+
 std::string PromisedText(std::int64_t promised_mib, std::int64_t claimed_mib) {
   std::string text = base::FormatMib(promised_mib) + " promised";
   if (claimed_mib > promised_mib) text += " of " + base::FormatMib(claimed_mib) + " claimed";

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "api/gpu_view.h"
@@ -20,6 +22,10 @@ std::string TroubleText(const api::GpuView& gpu);
 bool IsDown(const api::GpuView& gpu);
 // Whether the GPU accepts no tasks even though it may have free memory.
 bool IsClosed(const api::GpuView& gpu);
+// The number of tasks in these states: "queued" …
+std::int64_t CountOf(const api::StatusView& status, std::initializer_list<std::string_view> states);
+// The number of tasks that hold GPUs.
+std::int64_t RunningTasks(const api::StatusView& status);
 // Memory promised to tasks, with the claims if these are larger: "9.0G promised of 12.0G claimed".
 std::string PromisedText(std::int64_t promised_mib, std::int64_t claimed_mib);
 // The GPU's next reservation: "reserved for ada until 2026-03-01 18:00", "reserved for ada from

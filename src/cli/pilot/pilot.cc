@@ -20,11 +20,13 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "cli/calls.h"
+#include "cli/client/gpu_text.h"
 #include "cli/client/verbs.h"
 #include "cli/pilot/allocation.h"
 #include "cli/pilot/books.h"
 #include "cli/pilot/carmad.h"
 #include "cli/pilot/surroundings.h"
+#include "cli/run/relay.h"
 #include "config/client_socket.h"
 #include "core/values/reservation.h"
 #include "core/values/task_request.h"
@@ -80,7 +82,7 @@ class Pilot {
     }
     CARMA_TRY(PlanEnd(configured.settings));
     place_ = CARMA_TRY(MakePlace(environment, allocation_.job, flags_.name));
-    books_ = CARMA_TRY(PilotBooks::Take(BooksFolder(environment), Whose()));
+    books_ = CARMA_TRY(PilotBooks::Take(BooksFolder(), Whose()));
     variables_ = DaemonVariables(allocation_, place_, configured, notice_, OwnCpus());
     context_.socket_path = place_.socket;
     // Makes orphaned processes children of the pilot, so that the cluster does not lose track of
@@ -147,15 +149,10 @@ class Pilot {
     return Unit{};
   }
 
-  std::string BooksFolder(const config::Environment& environment) const {
-    const auto value = [&](const char* name) {
-      const auto found = environment.find(name);
-      return found == environment.end() ? std::string() : found->second;
-    };
-    std::string all = flags_.books;
-    if (all.empty() && !value("XDG_STATE_HOME").empty())
-      all = value("XDG_STATE_HOME") + "/carma/pilot";
-    if (all.empty()) all = value("HOME") + "/.local/state/carma/pilot";
+  std::string BooksFolder() const {
+    const std::string state =
+        base::GetEnv("XDG_STATE_HOME", base::GetEnv("HOME") + "/.local/state");
+    const std::string all = flags_.books.empty() ? state + "/carma/pilot" : flags_.books;
     return std::filesystem::absolute(all + "/" + flags_.name).lexically_normal().string();
   }
 
@@ -448,7 +445,7 @@ class Pilot {
 
   Context& context_;
   const PilotFlags& flags_;
-  WaitingSignals signals_;
+  CaughtSignals signals_{SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2};
   Allocation allocation_;
   PilotPlace place_;
   std::optional<PilotBooks> books_;

@@ -7,7 +7,6 @@
 
 #include <array>
 #include <cerrno>
-#include <csignal>
 #include <cstddef>
 #include <iterator>
 #include <utility>
@@ -138,14 +137,6 @@ class Carrier {
   RelayEnd end_;
 };
 
-sigset_t Caught() {
-  sigset_t set;
-  ::sigemptyset(&set);
-  for (const int number : {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH, SIGTSTP})
-    ::sigaddset(&set, number);
-  return set;
-}
-
 }  // namespace
 
 RawTerminal::RawTerminal(int fd) {
@@ -166,8 +157,10 @@ task::TerminalSize SizeOf(int terminal_fd) {
   return {size.ws_row, size.ws_col};
 }
 
-CaughtSignals::CaughtSignals() {
-  const sigset_t caught = Caught();
+CaughtSignals::CaughtSignals(std::initializer_list<int> signals) {
+  sigset_t caught;
+  ::sigemptyset(&caught);
+  for (const int number : signals) ::sigaddset(&caught, number);
   ::pthread_sigmask(SIG_BLOCK, &caught, &before_);
   fd_.reset(::signalfd(-1, &caught, SFD_CLOEXEC | SFD_NONBLOCK));
 }
@@ -183,6 +176,12 @@ int CaughtSignals::Take(bool stops) {
   if (number != SIGTSTP || !stops) return number;
   Stop();
   return SIGWINCH;
+}
+
+int CaughtSignals::Wait(std::chrono::milliseconds patience) {
+  pollfd ready{fd(), POLLIN, 0};
+  ::poll(&ready, 1, static_cast<int>(patience.count()));
+  return Take(false);
 }
 
 void CaughtSignals::Stop() {

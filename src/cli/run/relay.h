@@ -3,6 +3,9 @@
 
 #include <termios.h>
 
+#include <chrono>
+#include <csignal>
+#include <initializer_list>
 #include <optional>
 
 #include "base/unique_fd.h"
@@ -26,11 +29,13 @@ class RawTerminal {
 
 task::TerminalSize SizeOf(int terminal_fd);
 
-// While this object exists, signals that would terminate or stop this process only make a
-// descriptor readable. The same applies to the signal for a changed terminal size.
+// While this object exists, these signals only make a descriptor readable. By default, these are
+// the signals that would terminate or stop this process, and the one for a changed terminal size.
 class CaughtSignals {
  public:
-  CaughtSignals();
+  explicit CaughtSignals(std::initializer_list<int> signals = {SIGHUP, SIGINT, SIGQUIT, SIGTERM,
+                                                               SIGUSR1, SIGUSR2, SIGWINCH,
+                                                               SIGTSTP});
   ~CaughtSignals();
   CaughtSignals(const CaughtSignals&) = delete;
   CaughtSignals& operator=(const CaughtSignals&) = delete;
@@ -39,6 +44,8 @@ class CaughtSignals {
   // process continues, Take returns SIGWINCH, because the terminal may have a different size by
   // then.
   int Take(bool stops = true);
+  // Like Take(false), but waits up to `patience` for a signal.
+  int Wait(std::chrono::milliseconds patience);
   // Stops this process as Ctrl-Z normally would. Does nothing if no shell could continue the
   // process.
   static void Stop();

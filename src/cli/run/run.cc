@@ -1,5 +1,4 @@
-#include "cli/run/run.h"
-
+// `carma run`, `carma shell` and `carma ssh`: a task in the caller's terminal.
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/prctl.h>
@@ -11,12 +10,17 @@
 #include <chrono>
 #include <csignal>
 #include <iterator>
+#include <memory>
 #include <utility>
 
+#include "base/file.h"
 #include "base/text.h"
+#include "base/try.h"
 #include "cli/calls.h"
 #include "cli/client/describe.h"
 #include "cli/client/task_words.h"
+#include "cli/client/verbs.h"
+#include "cli/command.h"
 #include "cli/ids.h"
 #include "cli/run/relay.h"
 #include "task/attach/attach_socket.h"
@@ -33,6 +37,12 @@ constexpr std::chrono::milliseconds kFirstLook{20};
 constexpr std::chrono::milliseconds kLastLook{1000};
 // How long to wait for the daemon to report the result of a task that has ended.
 constexpr std::chrono::seconds kVerdictPatience{10};
+
+struct RunFlags {
+  SubmitFlags submit;
+  std::optional<bool> terminal;  // give the task a terminal; if empty, only if the caller has one
+  bool quiet = false;            // show only errors and the task's output
+};
 
 // Whether the input can be read only once, because it is not a device. If so, a second start of the
 // task would find nothing to read.
@@ -194,25 +204,106 @@ class Runner {
   bool over_ = false;
 };
 
-}  // namespace
-
-void RunHere(Context& context, RunFlags flags) {
-  auto listener = task::AttachListener::Open();
-  if (!listener) return context.Fail(listener.error());
+// Submits the context's words, waits for the task to start, and connects this terminal or these
+// streams to it. exit_code becomes the task's. If this program exits, the task gets SIGHUP.
+Result<Unit> RunHere(Context& context, RunFlags flags) {
+  auto listener = CARMA_TRY(task::AttachListener::Open());
   const bool has_terminal = ::isatty(STDIN_FILENO) == 1 && ::isatty(STDOUT_FILENO) == 1;
   const Streams streams{.terminal = flags.terminal.value_or(has_terminal)};
   flags.submit.here = SubmitFlags::Here{
-      .name = listener->name(), .terminal = streams.terminal, .once = ComesOnce(STDIN_FILENO)};
-  const auto described = DescribeWords(context, flags.submit);
-  if (!described) return context.Fail(described.error());
-  if (!described->specs.empty()) {
-    return context.Fail(
-        {ErrorCode::kInvalid, "--param: a sweep is several tasks; use carma submit instead"});
-  }
-  const auto answer = SubmitTasks(context.client(), {described->spec});
-  if (!answer) return context.Fail(answer.error());
-  for (const std::string& warning : answer->value.warnings) Warn(context, warning);
-  Runner(context, flags, std::move(*listener), streams).Run(answer->value.first);
+      .name = listener.name(), .terminal = streams.terminal, .once = ComesOnce(STDIN_FILENO)};
+  const auto described = CARMA_TRY(DescribeWords(context, flags.submit));
+  if (!described.specs.empty())
+    return Invalid("--param: a sweep is several tasks; use carma submit instead");
+  const auto answer = CARMA_TRY(SubmitTasks(context.client(), {described.spec}));
+  for (const std::string& warning : answer.value.warnings) Warn(context, warning);
+  Runner(context, flags, std::move(listener), streams).Run(answer.value.first);
+  return Unit{};
+}
+
+// Adds the task's options and those that run and shell share.
+std::shared_ptr<RunFlags> AddRunOptions(Syntax verb) {
+  auto flags = std::make_shared<RunFlags>();
+  AddTaskOptions(verb);
+  verb.AddFlag("--no-check", flags->submit.no_check,
+               "skip the check that program, working directory and conda environment exist");
+  verb.AddFlag("-q,--quiet", flags->quiet, "print only the task's own output, and errors");
+  return flags;
+}
+
+}  // namespace
+
+void AddRunCommand(Syntax app, Context& context) {
+  struct Flags {
+    bool pty = false;
+    bool no_pty = false;
+  };
+  auto pty = std::make_shared<Flags>();
+  const Syntax verb = app.AddVerb(
+      "run",
+      "Wait for GPUs, then run a command in this terminal (stdin and signals are passed through)");
+  verb.Footer(
+      "Waits like any task, then runs in this terminal and exits with the command's exit code.\n"
+      "  carma run --gpu-mem 12G -- python3 train.py\n"
+      "  carma run -G 2 -- torchrun --nproc-per-node 2 train.py\n"
+      "  zcat data.gz | carma run ./score > result      pipes go to the task\n"
+      "Ctrl-C interrupts the task, or removes it from the queue. The task keeps running while\n"
+      "carmad is down, and gets SIGHUP when this program exits. After running out of GPU memory,\n"
+      "it restarts here unless its input is a pipe or a file. --output FILE keeps a copy of its\n"
+      "output.\n");
+  auto flags = AddRunOptions(verb);
+  const Option always =
+      verb.AddFlag("--pty", pty->pty,
+                   "give the task its own terminal (default: if stdin and stdout are terminals)");
+  verb.AddFlag("--no-pty", pty->no_pty,
+               "do not allocate a terminal; use this program's standard streams")
+      .Excludes(always);
+  verb.OnRun([&context, flags, pty, verb] {
+    flags->submit.settings = GivenOptions(verb);
+    if (pty->pty || pty->no_pty) flags->terminal = pty->pty;
+    context.Report(RunHere(context, *flags));
+  });
+}
+
+void AddShellCommand(Syntax app, Context& context) {
+  const Syntax verb = app.AddVerb("shell", "Open a shell with GPUs in this terminal");
+  verb.Footer(
+      "  carma shell -G 1 --gpu-mem 20G --time 2h\n"
+      "  carma shell -- bash -l        instead of $SHELL\n");
+  auto flags = AddRunOptions(verb);
+  verb.OnRun([&context, flags, verb] {
+    flags->submit.settings = GivenOptions(verb);
+    // A command that a user watches at a terminal should not be restarted.
+    flags->submit.settings.insert(flags->submit.settings.begin(),
+                                  {{"retries", "0"}, {"no-requeue", ""}, {"job-name", "shell"}});
+    if (context.words.empty()) context.words = {base::GetEnv("SHELL", "/bin/sh")};
+    context.literal = true;
+    context.Report(RunHere(context, *flags));
+  });
+}
+
+void AddSshCommand(Syntax app, Context& context) {
+  const Syntax verb = app.AddVerb("ssh",
+                                  "Run an ssh server inside a task, over stdin and stdout, for use "
+                                  "as an editor's ProxyCommand");
+  verb.Footer(
+      "In ~/.ssh/config on your own machine:\n"
+      "  Host gpu\n"
+      "    ProxyCommand ssh SERVER carma ssh -G 1 --gpu-mem 12G --time 8h\n"
+      "Then 'ssh gpu' and VS Code Remote run inside a task with its GPUs, limits and environment.\n"
+      "The task ends when the connection closes, and the connection closes when the task ends.\n"
+      "Keys are read from ~/.ssh/authorized_keys. Requires OpenSSH's sshd on the server; see\n"
+      "docs/use/notebooks.md.\n");
+  auto flags = AddRunOptions(verb);
+  verb.OnRun([&context, flags, verb] {
+    flags->submit.settings = GivenOptions(verb);
+    flags->submit.settings.insert(flags->submit.settings.begin(),
+                                  {{"retries", "0"}, {"no-requeue", ""}, {"job-name", "ssh"}});
+    context.words = {base::ExecutableDir() + "/../libexec/carma/sshd"};
+    context.literal = true;
+    flags->terminal = false;
+    context.Report(RunHere(context, *flags));
+  });
 }
 
 }  // namespace carma::cli
