@@ -94,11 +94,8 @@ void AddTimes(const TaskView& task, std::int64_t now_ms, Facts& facts) {
     facts.Add("Last start", TimePoint(task.launched_ms));
   if (task.ended_ms) facts.Add("Ended", TimePoint(task.ended_ms));
   if (task.launched_ms) facts.Add("Ran", TimeText(task, now_ms));
-  if (task.time_limit_s) {
-    facts.Add(
-        "Time limit",
-        base::FormatSpan(base::Duration(static_cast<std::int64_t>(*task.time_limit_s * 1000))));
-  }
+  if (task.time_limit_s)
+    facts.Add("Time limit", SpanText(0, static_cast<std::int64_t>(*task.time_limit_s * 1000)));
 }
 
 // Describes how the task's processes share their GPUs, and their limits: "MPS, each process may use
@@ -192,10 +189,9 @@ std::string ServesText(const TaskView& task) {
 void AddSharing(const TaskView& task, std::int64_t now_ms, Facts& facts) {
   facts.Add("Sharing", SharingText(task));
   facts.Add(task.sharing.empty() ? "Sharing" : "", base::Printable(task.sharing_note, 400));
-  if (task.sm_share) {
-    const long percent = std::lround(*task.sm_share * 100);
-    facts.Add("SM limit", "at most " + std::to_string(percent) + "% of each GPU's");
-  }
+  if (task.sm_share)
+    facts.Add("SM limit",
+              fmt::format("at most {}% of each GPU's", std::lround(*task.sm_share * 100)));
   if (task.max_slowdown)
     facts.Add("Slowdown", fmt::format("at most {:g} times its run time when running alone",
                                       *task.max_slowdown));
@@ -213,8 +209,7 @@ void AddSlots(const TaskView& task, std::int64_t now_ms, Facts& facts) {
     facts.Add("Save signal", base::Printable(task.checkpoint_signal, 20));
   if (task.no_slots) facts.Add("Slots", "excepted");
   if (task.checkpoints > 0)
-    facts.Add("Checkpoints",
-              fmt::format("resumed from one {}", base::Counted(task.checkpoints, "time")));
+    facts.Add("Checkpoints", "resumed from one " + base::Counted(task.checkpoints, "time"));
   const auto in = [now_ms](std::int64_t ms) { return SpanText(now_ms, std::max(now_ms, ms)); };
   if (HoldsGpus(task) && task.leaves_by_ms) {
     facts.Add("Leaves by", TimePoint(task.leaves_by_ms) + " (in " + in(*task.leaves_by_ms) + ")");
@@ -274,8 +269,7 @@ std::string TaskFacts(const TaskView& task, std::int64_t now_ms) {
   Facts facts;
   facts.Add("State", Line(task.state) + Sentence(task.reason, task.reason_text));
   if (HasEnded(task)) facts.Add("End", EndText(task));
-  facts.Add(DetailTitle(task),
-            task.exit_detail.empty() ? "" : base::Printable(task.exit_detail, 400));
+  facts.Add(DetailTitle(task), base::Printable(task.exit_detail, 400));
   facts.Add("User", Line(task.user) + " (" + std::to_string(task.uid) + ")");
   facts.Add("Command", CommandText(task));
   facts.Add("Folder", Line(task.workdir));
@@ -283,30 +277,26 @@ std::string TaskFacts(const TaskView& task, std::int64_t now_ms) {
   const std::string wanted = task.gpus == 0 ? "none" : std::to_string(task.gpus);
   facts.Add("GPUs", wanted + ChoiceText(task) + (task.exclusive ? ", exclusive" : "") +
                         (indices.empty() ? "" : ": " + indices));
-  facts.Add("Why there",
-            task.placement_reason.empty() ? "" : base::Printable(task.placement_reason, 400));
+  facts.Add("Why there", base::Printable(task.placement_reason, 400));
   AddSharing(task, now_ms, facts);
   AddSlots(task, now_ms, facts);
   AddMemory(task, facts);
   AddHost(task, facts);
   facts.Add("Queue", Line(task.queue) + ", priority " + std::to_string(task.priority));
   if (task.attempt > 0) {
-    facts.Add("Attempts",
-              std::to_string(task.attempt) +
-                  (task.ooms > 0 ? ", ran out of GPU memory " + std::to_string(task.ooms) +
-                                       (task.ooms == 1 ? " time" : " times")
-                                 : ""));
+    const std::string ooms =
+        task.ooms > 0 ? ", ran out of GPU memory " + base::Counted(task.ooms, "time") : "";
+    facts.Add("Attempts", std::to_string(task.attempt) + ooms);
   }
   AddTimes(task, now_ms, facts);
   if (task.progress) facts.Add("Progress", ProgressSentence(*task.progress, now_ms));
   if (task.progress && task.progress->stalled)
     facts.Add("Stalled", "no progress since " + TimePoint(task.progress->changed_ms) + " (" +
                              SpanText(task.progress->changed_ms, now_ms) + ")");
-  if (task.array_id) {
-    facts.Add("Array",
-              std::to_string(*task.array_id) +
-                  (task.array_index ? ", index " + std::to_string(*task.array_index) : ""));
-  }
+  if (task.array_id)
+    facts.Add("Array", task.array_index
+                           ? fmt::format("{}, index {}", *task.array_id, *task.array_index)
+                           : std::to_string(*task.array_id));
   if (task.pid) facts.Add("Process", std::to_string(*task.pid));
   facts.Add("Output", task.stdout_path == "/dev/null" ? "not captured by CARMA"
                                                       : base::Printable(task.stdout_path, 4096));
@@ -364,10 +354,11 @@ std::string Explanation(const api::ExplainView& explain) {
     if (WaitsForNoGpu(task)) {
       out += explain.gpus.empty() ? "" : "Apart from that:\n";
     } else if (explain.ahead && task.reason != "Limit") {  // a limited task may be overtaken
-      out += *explain.ahead == 0 ? "It is first in its queue.\n"
-                                 : std::to_string(*explain.ahead) +
-                                       (*explain.ahead == 1 ? " task is" : " tasks are") +
-                                       " ahead of it in the " + Line(task.queue) + " queue.\n";
+      out += *explain.ahead == 0
+                 ? "It is first in its queue.\n"
+                 : fmt::format("{} {} ahead of it in the {} queue.\n",
+                               base::Counted(*explain.ahead, "task"),
+                               *explain.ahead == 1 ? "is" : "are", Line(task.queue));
     }
     out += HostSentence(explain.host);
     out += StartSentences(task.latest_start_ms, task.likely_start_ms, explain.now_ms);

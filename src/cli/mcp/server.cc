@@ -109,18 +109,14 @@ Result<Words> TextsOf(const Json& arguments, const char* name) {
   return words;
 }
 
-template <const char* const& kVerb>
-Result<Words> VerbOfTask(const Json& arguments) {
+Result<Words> VerbOfTask(const char* verb, const Json& arguments) {
   const std::string task = CARMA_TRY(TextOf(arguments, "task"));
   if (task.empty()) return Invalid("task: expected a task number");
-  return Words{kVerb, task};
+  return Words{verb, task};
 }
-constexpr const char* kExplain = "explain";
-constexpr const char* kShow = "show";
-constexpr const char* kCancel = "cancel";
 
 Result<Words> LogsWords(const Json& arguments) {
-  Words words = CARMA_TRY(VerbOfTask<kShow>(arguments));
+  const Words words = CARMA_TRY(VerbOfTask("logs", arguments));
   std::int64_t lines = 100;
   if (const auto found = arguments.find("lines");
       found != arguments.end() && found->is_number_integer())
@@ -139,10 +135,6 @@ Result<Words> ListWords(const Json& arguments) {
     if (!value.empty()) words.push_back(fmt::format("--{}={}", name, value));
   }
   return words;
-}
-
-Result<Words> GpusWords(const Json&) {
-  return Words{"gpus"};
 }
 
 Result<std::string> OptionWord(const std::string& name, const Json& value) {
@@ -172,12 +164,6 @@ Result<Words> Submission(const Json& arguments, Words words) {
   words.insert(words.end(), command.begin(), command.end());
   return words;
 }
-Result<Words> PreviewWords(const Json& arguments) {
-  return Submission(arguments, {"submit", "--check"});
-}
-Result<Words> SubmitWords(const Json& arguments) {
-  return Submission(arguments, {"submit"});
-}
 
 Result<Words> EstimateWords(const Json& arguments) {
   Words words = CARMA_TRY(TextsOf(arguments, "words"));
@@ -193,19 +179,26 @@ Result<Words> EstimateWords(const Json& arguments) {
 constexpr std::array kTools{
     Tool{"list", "List unfinished tasks, or tasks by state, user, name, account and class", &OfList,
          &ListWords},
-    Tool{"gpus", "List GPUs with their memory, activity and tasks", &OfNothing, &GpusWords},
-    Tool{"show", "Show one task's details", &OfTask, &VerbOfTask<kShow>},
+    Tool{"gpus", "List GPUs with their memory, activity and tasks", &OfNothing,
+         [](const Json&) -> Result<Words> { return Words{"gpus"}; }},
+    Tool{"show", "Show one task's details", &OfTask,
+         [](const Json& arguments) { return VerbOfTask("show", arguments); }},
     Tool{"explain", "Explain why a task is waiting, GPU by GPU, or how it ended", &OfTask,
-         &VerbOfTask<kExplain>},
+         [](const Json& arguments) { return VerbOfTask("explain", arguments); }},
     Tool{"logs", "Print the last lines of a task's output (default: 100)", &OfLogs, &LogsWords},
     Tool{"preview",
          "Dry run of a submission: whether it would be accepted and could start now, and its "
          "predicted memory",
-         &OfSubmission, &PreviewWords},
+         &OfSubmission,
+         [](const Json& arguments) {
+           return Submission(arguments, {"submit", "--check"});
+         }},
     Tool{"estimate", "Predict the GPU memory of a training run from a model summary or a script",
          &OfEstimate, &EstimateWords},
-    Tool{"submit", "Submit a task and print its number", &OfSubmission, &SubmitWords, true},
-    Tool{"cancel", "Cancel a task, running or waiting", &OfTask, &VerbOfTask<kCancel>, true},
+    Tool{"submit", "Submit a task and print its number", &OfSubmission,
+         [](const Json& arguments) { return Submission(arguments, {"submit"}); }, true},
+    Tool{"cancel", "Cancel a task, running or waiting", &OfTask,
+         [](const Json& arguments) { return VerbOfTask("cancel", arguments); }, true},
 };
 
 Json Described(const Tool& tool) {

@@ -51,11 +51,7 @@ std::string MemoryText(const TaskView& task) {
 
 std::string GpuText(const TaskView& task) {
   if (task.gpus == 0) return "-";
-  if (Waits(task)) return fmt::format("x{}", task.gpus);
-  std::string text;
-  for (const std::int64_t gpu : task.gpu_indices)
-    text += (text.empty() ? "" : ",") + std::to_string(gpu);
-  return text;
+  return Waits(task) ? fmt::format("x{}", task.gpus) : GpuIndices(task);
 }
 
 // The note that the task's user most likely needs.
@@ -80,16 +76,14 @@ std::string NoteText(const TaskView& task, const TopData& data) {
                          400);
 }
 
-bool Contains(const std::string& text, const std::string& part) {
-  return base::ToLower(text).find(part) != std::string::npos;
-}
-
 bool Passes(const TaskView& task, const TopState& state) {
   if (state.mine && task.user != state.user) return false;
   const std::string part = base::ToLower(state.filter);
-  return part.empty() || Contains(task.name, part) || Contains(task.user, part) ||
-         Contains(task.reason, part) || Contains(task.state, part) ||
-         std::to_string(task.id) == part;
+  const std::string* const texts[] = {&task.name, &task.user, &task.reason, &task.state};
+  const auto has_part = [&](const std::string* text) {
+    return base::ToLower(*text).contains(part);
+  };
+  return std::ranges::any_of(texts, has_part) || std::to_string(task.id) == part;
 }
 
 std::string_view SortName(TopSort sort) {

@@ -16,10 +16,14 @@ void MoveSelection(const std::vector<const TaskView*>& tasks, std::int64_t by, T
   state.selected = tasks[static_cast<std::size_t>(std::clamp<std::int64_t>(row, 0, last))]->id;
 }
 
-void Move(std::int64_t by, const TopData& data, TopState& state) {
-  if (state.page == TopPage::kTasks) return MoveSelection(ShownTasks(data, state), by, state);
-  const auto row = static_cast<std::int64_t>(state.first_row) + by;
-  state.first_row = static_cast<std::size_t>(std::max<std::int64_t>(row, 0));
+TopWish Move(std::int64_t by, const TopData& data, TopState& state) {
+  if (state.page == TopPage::kTasks) {
+    MoveSelection(ShownTasks(data, state), by, state);
+  } else {
+    const auto row = static_cast<std::int64_t>(state.first_row) + by;
+    state.first_row = static_cast<std::size_t>(std::max<std::int64_t>(row, 0));
+  }
+  return {};
 }
 
 TopWish Open(TopPage page, TopState& state) {
@@ -107,23 +111,17 @@ TopWish TakeStroke(const TopStroke& stroke, const TopData& data, const TopSize& 
   constexpr std::int64_t kFar = 1'000'000'000;
   switch (stroke.key) {
     case TopKey::kUp:
-      Move(-1, data, state);
-      return {};
+      return Move(-1, data, state);
     case TopKey::kDown:
-      Move(1, data, state);
-      return {};
+      return Move(1, data, state);
     case TopKey::kPageUp:
-      Move(-rows, data, state);
-      return {};
+      return Move(-rows, data, state);
     case TopKey::kPageDown:
-      Move(rows, data, state);
-      return {};
+      return Move(rows, data, state);
     case TopKey::kHome:
-      Move(-kFar, data, state);
-      return {};
+      return Move(-kFar, data, state);
     case TopKey::kEnd:
-      Move(kFar, data, state);
-      return {};
+      return Move(kFar, data, state);
     case TopKey::kEnter:
       return state.page == TopPage::kTasks ? Open(TopPage::kFacts, state) : TopWish{};
     case TopKey::kEscape:
