@@ -1,10 +1,13 @@
 #include "cli/client/completion.h"
 
-#include <algorithm>
-
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <memory>
+
 #include "base/text.h"
+#include "cli/client/verbs.h"
+#include "cli/command.h"
 #include "cli/shell_quote.h"
 
 namespace carma::cli {
@@ -32,7 +35,7 @@ std::string OptionList(const std::vector<OptionFacts>& options) {
   return base::Join(words, " ");
 }
 
-std::vector<std::string> NamesOf(const std::vector<VerbWords>& verbs) {
+std::vector<std::string> AllNames(const std::vector<VerbWords>& verbs) {
   std::vector<std::string> names;
   for (const VerbWords& verb : verbs)
     names.insert(names.end(), verb.names.begin(), verb.names.end());
@@ -93,7 +96,7 @@ std::string BashCases(const VerbWords& verb) {
                              ShellQuote(OptionList(sub.options)), BashNames(sub.words));
       }
     }
-    std::vector<std::string> names = NamesOf(verb.verbs);
+    std::vector<std::string> names = AllNames(verb.verbs);
     names.insert(names.end(), verb.words.begin(), verb.words.end());
     cases += fmt::format("    {}/*) words={}{}{} ;;\n", name, ShellQuote(OptionList(verb.options)),
                          BashNames(names), BashArguments(verb));
@@ -152,7 +155,7 @@ std::string Bash(const std::vector<VerbWords>& verbs, const std::vector<OptionFa
       "}}\n"
       "complete -o filenames -F _carma carma\n",
       ListCommand(TaskNames::kAll), ListCommand(TaskNames::kOpen),
-      ShellQuote(base::Join(NamesOf(verbs), " ")), cases, values, OptionList(global));
+      ShellQuote(base::Join(AllNames(verbs), " ")), cases, values, OptionList(global));
 }
 
 // The zsh action that completes a value.
@@ -275,7 +278,7 @@ std::string FishVerbs(const std::vector<VerbWords>& verbs, const std::string& wh
     if (verb.verbs.empty()) continue;
     out += FishVerbs(
         verb.verbs,
-        seen + "; and not __fish_seen_subcommand_from " + base::Join(NamesOf(verb.verbs), " "),
+        seen + "; and not __fish_seen_subcommand_from " + base::Join(AllNames(verb.verbs), " "),
         seen + "; and ", verb.takes_files);
   }
   return out;
@@ -292,6 +295,32 @@ std::string Fish(const std::vector<VerbWords>& verbs, const std::vector<OptionFa
   return out + FishVerbs(verbs, "__fish_use_subcommand", "", false);
 }
 
+// verb: for example "trace info"; empty for the options of all verbs.
+std::vector<OptionFacts> OptionsOf(Syntax syntax, const std::string& verb, const Context& context) {
+  std::vector<OptionFacts> options = syntax.options();
+  for (OptionFacts& option : options)
+    option.values = context.program->choices(verb, option.long_name);
+  return options;
+}
+
+// above: the parent verb of these verbs, followed by a space.
+std::vector<VerbWords> VerbsOf(Syntax app, const Context& context, const std::string& above = "") {
+  std::vector<VerbWords> verbs;
+  for (const Syntax each : app.verbs()) {
+    const std::string name = above + each.names()[0];
+    const std::vector<std::string> arguments = each.arguments();
+    const bool takes_tasks = std::ranges::find(arguments, "tasks") != arguments.end();
+    verbs.push_back({.names = each.names(),
+                     .help = each.help(),
+                     .options = OptionsOf(each, name, context),
+                     .verbs = VerbsOf(each, context, name + " "),
+                     .words = context.program->choices(name, "").words,
+                     .tasks = takes_tasks ? TasksWorthNaming(name) : TaskNames::kNone,
+                     .takes_files = !arguments.empty()});
+  }
+  return verbs;
+}
+
 }  // namespace
 
 Result<std::string> CompletionScript(const std::string& shell, const std::vector<VerbWords>& verbs,
@@ -300,6 +329,22 @@ Result<std::string> CompletionScript(const std::string& shell, const std::vector
   if (shell == "zsh") return Zsh(verbs, global);
   if (shell == "fish") return Fish(verbs, global);
   return Invalid("shell '" + base::Printable(shell, 40) + "': expected bash, zsh or fish");
+}
+
+void AddCompletionCommand(Syntax app, Context& context) {
+  auto shell = std::make_shared<std::string>();
+  const Syntax verb = app.AddVerb("completion", "Print a shell's completion script");
+  verb.Footer(
+      "  source <(carma completion bash)\n"
+      "  carma completion fish | source\n"
+      "\nEvery verb also takes --json and --socket PATH.");
+  verb.AddOption("shell", "", *shell, "bash, zsh or fish").Required();
+  verb.OnRun([app, &context, shell] {
+    const auto script =
+        CompletionScript(*shell, VerbsOf(app, context), OptionsOf(app, "", context));
+    if (!script) return context.Fail(script.error());
+    Print(context, *script);
+  });
 }
 
 }  // namespace carma::cli

@@ -1,4 +1,4 @@
-// Generates completion scripts for shells from the verbs and options.
+// Generates completion scripts for shells from the verbs and options, for `carma completion`.
 #pragma once
 
 #include <string>

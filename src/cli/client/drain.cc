@@ -8,7 +8,6 @@
 #include <thread>
 
 #include "api/troubles.h"
-#include "base/clock.h"
 #include "base/json.h"
 #include "base/text.h"
 #include "base/try.h"

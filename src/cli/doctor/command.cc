@@ -13,7 +13,6 @@
 #include "base/file.h"
 #include "base/try.h"
 #include "base/unique_fd.h"
-#include "cli/calls.h"
 #include "cli/client/verbs.h"
 #include "cli/command.h"
 #include "cli/doctor/ask.h"

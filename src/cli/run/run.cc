@@ -21,7 +21,6 @@
 #include "cli/client/task_words.h"
 #include "cli/client/verbs.h"
 #include "cli/command.h"
-#include "cli/ids.h"
 #include "cli/run/relay.h"
 #include "task/attach/attach_socket.h"
 

@@ -1,6 +1,5 @@
 #include "slurm/spank/http.h"
 
-#include <fcntl.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
