@@ -11,6 +11,7 @@
 #include "base/try.h"
 #include "cli/calls.h"
 #include "cli/client/describe.h"
+#include "cli/client/task_words.h"
 #include "cli/client/verbs.h"
 #include "task/describe/options.h"
 #include "task/describe/spec.h"
@@ -83,11 +84,6 @@ std::string OptionOf(std::string_view field) {
   std::string option(field);
   std::ranges::replace(option, '_', '-');
   return option.size() > 1 && task::FindOption(option) != nullptr ? option : "";
-}
-
-std::uint64_t TaskOf(std::string_view dependency) {
-  const auto number = base::ParseInt(dependency.substr(dependency.find(':') + 1));
-  return number && *number > 0 ? static_cast<std::uint64_t>(*number) : 0;
 }
 
 }  // namespace

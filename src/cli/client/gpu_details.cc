@@ -20,14 +20,6 @@ using api::GpuView;
 constexpr std::size_t kUsualWidth = 80;
 constexpr std::size_t kTableIndent = 4;
 
-std::string Percent(double fraction) {
-  return fmt::format("{:.0f}%", fraction * 100);
-}
-
-std::string OptionalPercent(const std::optional<double>& fraction) {
-  return fraction ? Percent(*fraction) : "-";
-}
-
 // A rate with its unit: 1536 B/s, 1.5 KiB/s …
 std::string RateText(double bytes_s) {
   constexpr std::array<const char*, 5> kUnits{"B/s", "KiB/s", "MiB/s", "GiB/s", "TiB/s"};
@@ -104,10 +96,9 @@ std::string ActivityText(const GpuView& gpu) {
   const bool told = gpu.sm_active || gpu.sm_active_now;
   const bool nobody = gpu.activity_source == base::WordOf(gpu::CounterSource::kNone);
   if (!told) return nobody ? "not reported" : "";
-  std::string text = OptionalPercent(gpu.sm_active) + " mean over the window, " +
-                     OptionalPercent(gpu.sm_active_p95) + " p95, " +
-                     OptionalPercent(gpu.sm_active_ewma) + " EWMA, " +
-                     OptionalPercent(gpu.sm_active_now) + " now";
+  std::string text = fmt::format("{} mean over the window, {} p95, {} EWMA, {} now",
+                                 Percent(gpu.sm_active), Percent(gpu.sm_active_p95),
+                                 Percent(gpu.sm_active_ewma), Percent(gpu.sm_active_now));
   if (!gpu.activity_source.empty()) text += " (" + base::Printable(gpu.activity_source, 20) + ")";
   return text;
 }

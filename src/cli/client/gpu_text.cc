@@ -22,10 +22,6 @@ namespace {
 
 using api::GpuView;
 
-std::string Percent(const std::optional<double>& fraction) {
-  return fraction ? fmt::format("{:.0f}%", *fraction * 100) : "-";
-}
-
 Colour StateColour(const GpuView& gpu) {
   if (IsDown(gpu)) return Colour::kBad;
   if (IsClosed(gpu)) return Colour::kWaiting;
@@ -150,11 +146,20 @@ std::string BarLine(std::string_view label, const api::GpuHistoryView& gpu, cons
 }
 
 std::string MeanPercent(const Extremes& of) {
-  return fmt::format("{:.0f}%", of.Mean().value_or(0) * 100);
+  return Percent(of.Mean().value_or(0));
 }
 
 std::string TaskDigit(const Point& point) {
   return point.tasks > 9 ? "+" : std::to_string(point.tasks);
+}
+
+constexpr int kWideScreen = 100;
+
+// The bar "[||||::    ]": first the used memory, then the promised memory that is not in use.
+std::string BarText(const GpuView& gpu) {
+  const MemoryBarParts parts = PartsOfMemory(gpu.used_mib, gpu.promised_mib, gpu.total_mib, 10);
+  return "[" + std::string(parts.used, '|') + std::string(parts.promised, ':') +
+         std::string(parts.free, ' ') + "]";
 }
 
 std::string OptionalCell(const std::optional<double>& value) {
@@ -162,6 +167,10 @@ std::string OptionalCell(const std::optional<double>& value) {
 }
 
 }  // namespace
+
+std::string Percent(const std::optional<double>& fraction) {
+  return fraction ? fmt::format("{:.0f}%", *fraction * 100) : "-";
+}
 
 std::string GpuName(const GpuView& gpu) {
   const std::string name = base::Printable(gpu.name, 60);
@@ -204,19 +213,6 @@ std::string PromisedText(std::int64_t promised_mib, std::int64_t claimed_mib) {
   if (claimed_mib > promised_mib) text += " of " + base::FormatMib(claimed_mib) + " claimed";
   return text;
 }
-
-namespace {
-
-constexpr int kWideScreen = 100;
-
-// The bar "[||||::    ]": first the used memory, then the promised memory that is not in use.
-std::string BarText(const GpuView& gpu) {
-  const MemoryBarParts parts = PartsOfMemory(gpu.used_mib, gpu.promised_mib, gpu.total_mib, 10);
-  return "[" + std::string(parts.used, '|') + std::string(parts.promised, ':') +
-         std::string(parts.free, ' ') + "]";
-}
-
-}  // namespace
 
 std::string ReservedText(const std::vector<GpuView::Reserved>& reserved) {
   if (reserved.empty()) return "";
@@ -300,10 +296,8 @@ std::string StatusText(const api::StatusView& status) {
 }
 
 std::string CheckText(const std::vector<CheckedTask>& tasks, std::size_t count) {
-  std::string out =
-      "Nothing was submitted; " +
-      (count == 1 ? std::string("the task is") : std::to_string(count) + " tasks are") +
-      " valid:\n";
+  std::string out = fmt::format("Nothing was submitted; {} valid:\n",
+                                count == 1 ? "the task is" : std::to_string(count) + " tasks are");
   for (std::size_t i = 0, alike = 0; i < tasks.size(); i += alike) {
     alike = 1;
     while (i + alike < tasks.size() && tasks[i + alike] == tasks[i]) ++alike;
@@ -327,7 +321,7 @@ std::string HistoryBars(const api::GpuHistoryView& gpu, std::int64_t total_mib,
       "SM mean", gpu, span, [](const Point& p) { return p.sm_active; }, 1, &MeanPercent);
   out += BarLine(
       "SM peak", gpu, span, [](const Point& p) { return p.sm_peak; }, 1,
-      [](const Extremes& of) { return fmt::format("{:.0f}%", of.highest * 100); });
+      [](const Extremes& of) { return Percent(of.highest); });
   out += BarLine(
       "DRAM mean", gpu, span, [](const Point& p) { return p.dram_active; }, 1, &MeanPercent);
   out += BarLine(

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,6 +15,8 @@
 
 namespace carma::cli {
 
+// "42%"; "-" if unknown.
+std::string Percent(const std::optional<double>& fraction);
 // The GPU's product name, with the MIG profile if it is a MIG instance.
 std::string GpuName(const api::GpuView& gpu);
 // Why the GPU is closed or down, and whether a rule closed it; empty if it is open.

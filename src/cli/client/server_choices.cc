@@ -23,18 +23,8 @@ Words States() {
   return names;
 }
 
-Words ConfigKeys() {
-  return NamesOf(config::Keys());
-}
-
-Words Estimators() {
-  return NamesOf(estimate::Estimators());
-}
-
 // Names of the memory columns in descriptions and catalogues.
-Words MemoryColumns() {
-  return {"oracle", "horus", "faketensor", "gpumemnet", "none"};
-}
+constexpr std::string_view kMemoryColumns = "oracle,horus,faketensor,gpumemnet,none";
 
 // The first word of each enum value.
 template <base::HasWords Enum>
@@ -52,7 +42,7 @@ Words FirstWordsOf() {
 constexpr ChoiceRow kRows[] = {
     {"list", "--state", true, &States},
     {"list", "--format", true, &ColumnKeys},
-    {"estimate", "--estimator", true, &Estimators},
+    {"estimate", "--estimator", true, [] { return NamesOf(estimate::Estimators()); }},
     {"", "--method", false, nullptr, "full,lora,qlora"},
     {"", "--lora-targets", true, nullptr, "q,k,v,o,gate,up,down,attention,mlp,all"},
     {"", "--gradient-checkpointing", false, &FirstWordsOf<estimate::Checkpointing>},
@@ -60,11 +50,11 @@ constexpr ChoiceRow kRows[] = {
     {"", "--loss", false, &FirstWordsOf<estimate::Loss>},
     {"", "--dp", false, &FirstWordsOf<estimate::DataParallel>},
     {"", "--offload", true, nullptr, "optimizer,params"},
-    {"", "--rad-estimate", false, &MemoryColumns},
-    {"", "--estimate", false, &MemoryColumns},
+    {"", "--rad-estimate", false, nullptr, kMemoryColumns},
+    {"", "--estimate", false, nullptr, kMemoryColumns},
     {"", "--optimizer", false, nullptr, "sgd,sgd-momentum,adam,adamw"},
     {"", "--precision", false, nullptr, "fp32,amp,bf16"},
-    {"config show", "", false, &ConfigKeys},
+    {"config show", "", false, [] { return NamesOf(config::Keys()); }},
     {"completion", "", false, nullptr, "bash,zsh,fish"},
 };
 

@@ -30,14 +30,6 @@ std::string NameText(const TaskView& task, std::int64_t) {
   return Line(task.array_index ? fmt::format("{}[{}]", task.name, *task.array_index) : task.name);
 }
 
-std::string IndexText(const TaskView& task) {
-  return task.array_index ? std::to_string(*task.array_index) : "-";
-}
-
-std::string ArrayText(const TaskView& task) {
-  return task.array_id ? std::to_string(*task.array_id) : "-";
-}
-
 std::string OptionalMib(const std::optional<std::int64_t>& mib) {
   return mib ? base::FormatMib(*mib) : "-";
 }
@@ -54,10 +46,6 @@ std::string MemoryText(const TaskView& task) {
   // A task that is retried after running out of memory may have used more than was predicted.
   const std::int64_t expected_mib = std::max(task.predicted_mib.value_or(0), task.peak_mib);
   return expected_mib > 0 ? "~" + base::FormatMib(expected_mib) : "-";
-}
-
-std::string CpusText(const TaskView& task) {
-  return task.cpus ? std::to_string(*task.cpus) : "-";
 }
 
 // Returns a marker for the running task's problem, or an empty string if there is none.
@@ -119,14 +107,15 @@ std::string Number(const TaskView& task, std::int64_t) {
   return fmt::format("{}", task.*kMember);
 }
 template <auto kMember>
+std::string OptionalNumber(const TaskView& task, std::int64_t) {
+  return task.*kMember ? std::to_string(*(task.*kMember)) : "-";
+}
+template <auto kMember>
 std::string Word(const TaskView& task, std::int64_t) {
   return Line(task.*kMember);
 }
 std::string ReasonText(const TaskView& task, std::int64_t) {
   return Line(LocalTimes(task.reason_text));
-}
-std::string AccountText(const TaskView& task, std::int64_t) {
-  return task.account.empty() ? "-" : Line(task.account);
 }
 template <auto kMember>
 std::string Mib(const TaskView& task, std::int64_t) {
@@ -148,15 +137,18 @@ const std::vector<ListColumn>& ListColumns() {
       {"id", {"ID", kRight}, "number", &Number<&T::id>},
       {"name", {"NAME", false, 8}, "name, with the index of an array task", &NameText},
       {"params", {"PARAMS", false, 8}, "sweep parameter values", &Timeless<&ParametersText>},
-      {"array", {"ARRAY", kRight}, "number of the array's first task", &Timeless<&ArrayText>},
-      {"index", {"INDEX", kRight}, "index in the array", &Timeless<&IndexText>},
+      {"array",
+       {"ARRAY", kRight},
+       "number of the array's first task",
+       &OptionalNumber<&T::array_id>},
+      {"index", {"INDEX", kRight}, "index in the array", &OptionalNumber<&T::array_index>},
       {"user", {"USER", false, 6}, "submitter", &Word<&T::user>},
-      {"account", {"ACCOUNT", false, 6}, "account charged", &AccountText},
+      {"account", {"ACCOUNT", false, 6}, "account charged", &Word<&T::account>},
       {"class", {"CLASS"}, "class (--qos)", &Word<&T::qos>},
       {"st", {"ST"}, "state, abbreviated", &Timeless<&StateCode>, &StateColour},
       {"time", {"TIME", kRight}, "run time of the current or last attempt", &TimeText},
       {"gpus", {"GPUS", kRight}, "GPUs requested", &Number<&T::gpus>},
-      {"cpus", {"CPUS", kRight}, "reserved CPU cores", &Timeless<&CpusText>},
+      {"cpus", {"CPUS", kRight}, "reserved CPU cores", &OptionalNumber<&T::cpus>},
       {"hostmem", {"HOSTMEM", kRight}, "reserved main memory", &Mib<&T::host_memory_mib>},
       {"mem",
        {"MEM", kRight},
@@ -207,8 +199,7 @@ const ListColumn* FindColumn(std::string_view key) {
 using Alike = std::tuple<std::uint64_t, std::string, std::string, std::string>;
 
 std::optional<Alike> KeyOf(const TaskView& task) {
-  const std::optional<core::TaskState> state = core::ParseTaskState(task.state);
-  if (!task.array_id || (state && core::HoldsGpus(*state))) return std::nullopt;
+  if (!task.array_id || HoldsGpus(task)) return std::nullopt;
   return Alike{*task.array_id, task.state, task.reason, task.name};
 }
 
@@ -233,11 +224,7 @@ void Merge(const TaskView& task, TaskView& row) {
 
 std::uint64_t LastDependency(const TaskView& task) {
   std::uint64_t last = 0;
-  for (const std::string& dependency : task.dependencies) {
-    const auto number =
-        base::ParseInt(std::string_view(dependency).substr(dependency.find(':') + 1));
-    if (number && *number > 0) last = std::max(last, static_cast<std::uint64_t>(*number));
-  }
+  for (const std::string& dependency : task.dependencies) last = std::max(last, TaskOf(dependency));
   return last;
 }
 

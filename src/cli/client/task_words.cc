@@ -112,6 +112,11 @@ std::string GpuIndices(const TaskView& task) {
   return base::Join(indices, ",");
 }
 
+std::uint64_t TaskOf(std::string_view dependency) {
+  const auto number = base::ParseInt(dependency.substr(dependency.find(':') + 1));
+  return number && *number > 0 ? static_cast<std::uint64_t>(*number) : 0;
+}
+
 bool IsIdle(const TaskView& task) {
   return HoldsGpus(task) && task.idle_since_ms;
 }

@@ -37,6 +37,8 @@ std::string SpanText(std::int64_t from_ms, std::int64_t until_ms);
 // The run time of the current attempt, or of the last attempt if it has ended.
 std::string TimeText(const api::TaskView& task, std::int64_t now_ms);
 std::string GpuIndices(const api::TaskView& task);  // "0,2"
+// The number of the task in a dependency such as "afterok:12"; 0 if there is none.
+std::uint64_t TaskOf(std::string_view dependency);
 // Whether the task is an idle holder: it has not used its GPUs for a while.
 bool IsIdle(const api::TaskView& task);
 // "lr=0.1 seed=3"; "-" if the task is not in a sweep.

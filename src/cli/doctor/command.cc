@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <iterator>
 #include <memory>
@@ -38,7 +39,7 @@ struct DoctorFlags {
 };
 
 void Append(std::vector<Finding> more, std::vector<Finding>& findings) {
-  std::move(more.begin(), more.end(), std::back_inserter(findings));
+  std::ranges::move(more, std::back_inserter(findings));
 }
 
 std::vector<ContextFacts> LookAtContexts(Context& context, const DoctorFlags& flags,

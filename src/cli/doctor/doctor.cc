@@ -24,8 +24,8 @@ base::Json GpuJson(const GpuFacts& known) {
   }
   if (!known.reading) return gpu;
   gpu["activity"] = base::WordOf(known.reading->counters);
-  gpu["counters"] = ReportedCounters(*known.reading);
-  gpu["values"] = ReportedValues(*known.reading);
+  gpu["counters"] = CounterNames(*known.reading, true);
+  gpu["values"] = ValueNames(*known.reading, true);
   return gpu;
 }
 
@@ -135,12 +135,9 @@ std::vector<Finding> CheckDriver(const DriverFacts& facts, const config::Setting
     findings.push_back({"gpus", Level::kBad, "the driver lists no GPUs",
                         "check lspci, and the kernel log (dmesg) for NVRM lines"});
   }
-  for (std::size_t i = 0; i < facts.gpus->size(); ++i) {
-    std::vector<Finding> of_gpu = CheckGpu(i, facts, settings);
-    std::move(of_gpu.begin(), of_gpu.end(), std::back_inserter(findings));
-  }
-  std::vector<Finding> of_mig = CheckMig(facts, settings);
-  std::move(of_mig.begin(), of_mig.end(), std::back_inserter(findings));
+  for (std::size_t i = 0; i < facts.gpus->size(); ++i)
+    std::ranges::move(CheckGpu(i, facts, settings), std::back_inserter(findings));
+  std::ranges::move(CheckMig(facts, settings), std::back_inserter(findings));
   return findings;
 }
 

@@ -37,26 +37,9 @@ constexpr Value kValues[] = {
     {"recovery action", [](const gpu::Reading& r) { return r.condition.recovery.has_value(); }},
 };
 
-// Returns the names of the values that the reading contains (told) or lacks (not told).
-std::vector<std::string> Values(const gpu::Reading& reading, bool told) {
-  std::vector<std::string> names;
-  for (const Value& value : kValues) {
-    if (value.told(reading) == told) names.emplace_back(value.name);
-  }
-  return names;
-}
-
-std::vector<std::string> CounterNames(const gpu::Reading& reading, bool told) {
-  std::vector<std::string> names;
-  for (const gpu::Counter& counter : gpu::Counters()) {
-    if ((reading.*counter.value).has_value() == told) names.emplace_back(counter.name);
-  }
-  return names;
-}
-
 // If a source has no counters, or only SM activity, reports this in one message instead of twelve.
 std::vector<std::string> MissingValues(const gpu::Reading& reading) {
-  std::vector<std::string> names = Values(reading, false);
+  std::vector<std::string> names = ValueNames(reading, false);
   if (CounterNames(reading, true).size() <= 1) {
     names.emplace_back("counters besides SM activity");
     return names;
@@ -342,12 +325,20 @@ std::string CountedProfiles(const std::map<std::string, int>& profiles) {
 
 }  // namespace
 
-std::vector<std::string> ReportedCounters(const gpu::Reading& reading) {
-  return CounterNames(reading, true);
+std::vector<std::string> CounterNames(const gpu::Reading& reading, bool told) {
+  std::vector<std::string> names;
+  for (const gpu::Counter& counter : gpu::Counters()) {
+    if ((reading.*counter.value).has_value() == told) names.emplace_back(counter.name);
+  }
+  return names;
 }
 
-std::vector<std::string> ReportedValues(const gpu::Reading& reading) {
-  return Values(reading, true);
+std::vector<std::string> ValueNames(const gpu::Reading& reading, bool told) {
+  std::vector<std::string> names;
+  for (const Value& value : kValues) {
+    if (value.told(reading) == told) names.emplace_back(value.name);
+  }
+  return names;
 }
 
 std::vector<Finding> CheckGpu(std::size_t index, const DriverFacts& driver,

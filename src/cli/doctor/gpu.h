@@ -19,8 +19,9 @@ std::vector<Finding> CheckGpu(std::size_t index, const DriverFacts& driver,
 // Empty on a server without MIG. driver.gpus must be a list.
 std::vector<Finding> CheckMig(const DriverFacts& driver, const config::Settings& settings);
 
-// The names of the activity counters that the GPU reports, and of all other reported values.
-std::vector<std::string> ReportedCounters(const gpu::Reading& reading);
-std::vector<std::string> ReportedValues(const gpu::Reading& reading);
+// The names of the activity counters, and of all other values, that the GPU reports (told) or does
+// not report (not told).
+std::vector<std::string> CounterNames(const gpu::Reading& reading, bool told);
+std::vector<std::string> ValueNames(const gpu::Reading& reading, bool told);
 
 }  // namespace carma::cli

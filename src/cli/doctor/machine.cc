@@ -33,7 +33,60 @@ constexpr std::size_t kMaxFile = 1 << 20;
 constexpr int kFewSamples = 3;
 
 std::string Seconds(base::Duration span) {
-  return fmt::format("{:g} s", static_cast<double>(span.count()) / 1'000);
+  return fmt::format("{:g} s", base::Seconds(span));
+}
+
+// GPUs that are closed for the same reason. They share one finding.
+struct Closed {
+  std::string why;
+  bool down;
+  std::vector<std::string> gpus;
+};
+
+std::vector<Closed> ClosedGpus(const std::vector<api::GpuView>& gpus) {
+  std::vector<Closed> closed;
+  for (const api::GpuView& gpu : gpus) {
+    if (gpu.trouble.empty()) continue;
+    const bool down = api::StandingOf(gpu) == api::GpuStanding::kDown;
+    auto found = std::ranges::find_if(
+        closed, [&](const Closed& each) { return each.why == gpu.trouble && each.down == down; });
+    if (found == closed.end()) found = closed.insert(closed.end(), {gpu.trouble, down, {}});
+    found->gpus.push_back(std::to_string(gpu.index));
+  }
+  return closed;
+}
+
+// Whether the findings on closed GPUs already show this problem. If the driver does not respond,
+// all of its GPUs are down.
+bool ToldByGpus(const std::string& trouble, const DaemonFacts& daemon) {
+  if (trouble == api::TroubleOfDriver(daemon.status->driver)) {
+    return std::ranges::any_of(daemon.gpus, [](const api::GpuView& gpu) {
+      return api::StandingOf(gpu) == api::GpuStanding::kDown;
+    });
+  }
+  return std::ranges::any_of(daemon.gpus, [&](const api::GpuView& gpu) {
+    // A GPU's `trouble` may combine the reason given by a health rule with another problem.
+    const auto tells = [&](const std::string& begin) {
+      return trouble.starts_with(begin) && gpu.trouble.contains(trouble.substr(begin.size()));
+    };
+    return !gpu.trouble.empty() &&
+           (tells(api::TroubleOfGpu(gpu.index, "")) || tells(api::ClosedByRule(gpu.index, "")));
+  });
+}
+
+// Missing kernel limits cause no warning, because most drivers have none.
+Finding MemoryLimitsFinding(const api::StatusView& status) {
+  std::string text = "task limits are not enforced";
+  if (status.memory_limits == "kernel") {
+    text = "enforced by the kernel, for each task as a whole";
+  } else if (status.memory_limits == "mps") {
+    text = "enforced by MPS, for each process of a task";
+  } else if (status.collocation.starts_with("mps:")) {
+    text += " (collocation.mps_servers = \"gpu\" enforces them)";
+  }
+  if (!status.no_memory_limits.empty())
+    text += "; not by the kernel: " + base::Printable(status.no_memory_limits, 400);
+  return {"GPU memory", Level::kOk, std::move(text), ""};
 }
 
 }  // namespace
@@ -265,48 +318,6 @@ std::vector<Finding> CheckKernelLog(const std::string& root, const config::Setti
            "give carmad permission to open it, and CAP_SYSLOG (also in a container)"}};
 }
 
-namespace {
-
-// GPUs that are closed for the same reason. They share one finding.
-struct Closed {
-  std::string why;
-  bool down;
-  std::vector<std::string> gpus;
-};
-
-std::vector<Closed> ClosedGpus(const std::vector<api::GpuView>& gpus) {
-  std::vector<Closed> closed;
-  for (const api::GpuView& gpu : gpus) {
-    if (gpu.trouble.empty()) continue;
-    const bool down = api::StandingOf(gpu) == api::GpuStanding::kDown;
-    auto found = std::ranges::find_if(
-        closed, [&](const Closed& each) { return each.why == gpu.trouble && each.down == down; });
-    if (found == closed.end()) found = closed.insert(closed.end(), {gpu.trouble, down, {}});
-    found->gpus.push_back(std::to_string(gpu.index));
-  }
-  return closed;
-}
-
-// Whether the findings on closed GPUs already show this problem. If the driver does not respond,
-// all of its GPUs are down.
-bool ToldByGpus(const std::string& trouble, const DaemonFacts& daemon) {
-  if (trouble == api::TroubleOfDriver(daemon.status->driver)) {
-    return std::ranges::any_of(daemon.gpus, [](const api::GpuView& gpu) {
-      return api::StandingOf(gpu) == api::GpuStanding::kDown;
-    });
-  }
-  return std::ranges::any_of(daemon.gpus, [&](const api::GpuView& gpu) {
-    // A GPU's `trouble` may combine the reason given by a health rule with another problem.
-    const auto tells = [&](const std::string& begin) {
-      return trouble.starts_with(begin) && gpu.trouble.contains(trouble.substr(begin.size()));
-    };
-    return !gpu.trouble.empty() &&
-           (tells(api::TroubleOfGpu(gpu.index, "")) || tells(api::ClosedByRule(gpu.index, "")));
-  });
-}
-
-}  // namespace
-
 std::vector<Finding> CheckSameDriver(const DaemonFacts& daemon, const DriverFacts& driver) {
   if (!daemon.status || daemon.gpus.empty() || driver.versions || driver.hangs) return {};
   if (daemon.status->driver != api::kDriverIsWell) return {};
@@ -315,25 +326,6 @@ std::vector<Finding> CheckSameDriver(const DaemonFacts& daemon, const DriverFact
                        base::Counted(std::ssize(daemon.gpus), "GPU")),
            "run this command with carmad's settings (--config or the CARMA_ variables)"}};
 }
-
-namespace {
-
-// Missing kernel limits cause no warning, because most drivers have none.
-Finding MemoryLimitsFinding(const api::StatusView& status) {
-  std::string text = "task limits are not enforced";
-  if (status.memory_limits == "kernel") {
-    text = "enforced by the kernel, for each task as a whole";
-  } else if (status.memory_limits == "mps") {
-    text = "enforced by MPS, for each process of a task";
-  } else if (status.collocation.starts_with("mps:")) {
-    text += " (collocation.mps_servers = \"gpu\" enforces them)";
-  }
-  if (!status.no_memory_limits.empty())
-    text += "; not by the kernel: " + base::Printable(status.no_memory_limits, 400);
-  return {"GPU memory", Level::kOk, std::move(text), ""};
-}
-
-}  // namespace
 
 std::vector<Finding> CheckDaemon(const DaemonFacts& daemon, const std::vector<Finding>& told) {
   const Result<api::StatusView>& status = daemon.status;
