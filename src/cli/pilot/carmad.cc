@@ -1,6 +1,7 @@
 #include "cli/pilot/carmad.h"
 
 #include <fmt/format.h>
+#include <sched.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -65,6 +66,12 @@ Result<PilotPlace> MakePlace(const config::Environment& environment, const std::
   }
   return Unavailable(
       "no folder for a socket: none of $XDG_RUNTIME_DIR, $TMPDIR and /tmp can be used");
+}
+
+int OwnCpus() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  return ::sched_getaffinity(0, sizeof set, &set) == 0 ? std::max(1, CPU_COUNT(&set)) : 1;
 }
 
 std::map<std::string, std::string> DaemonVariables(const Allocation& allocation,

@@ -26,11 +26,14 @@ Result<PilotPlace> MakePlace(const config::Environment& environment, const std::
 // The daemon's variables (CARMA_SECTION_KEY), which limit it to the allocation's share of the
 // machine. Variables that are already set do not change. Neither do configured values, except those
 // for GPUs, cores and memory. notice: time from the request to checkpoint until the end.
-// machine_cpus: the cores of this process.
+// machine_cpus: OwnCpus().
 std::map<std::string, std::string> DaemonVariables(const Allocation& allocation,
                                                    const PilotPlace& place,
                                                    const config::Loaded& configured,
                                                    base::Duration notice, int machine_cpus);
+
+// The number of cores that this process may use.
+int OwnCpus();
 
 class Carmad {
  public:

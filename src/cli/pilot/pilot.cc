@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <csignal>
 #include <filesystem>
@@ -13,6 +14,7 @@
 
 #include "api/other_daemon.h"
 #include "api/reservation_view.h"
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/host.h"
 #include "base/json.h"
@@ -25,9 +27,9 @@
 #include "cli/pilot/allocation.h"
 #include "cli/pilot/books.h"
 #include "cli/pilot/carmad.h"
-#include "cli/pilot/surroundings.h"
 #include "cli/run/relay.h"
 #include "config/client_socket.h"
+#include "core/values/reason.h"
 #include "core/values/reservation.h"
 #include "core/values/task_request.h"
 #include "task/describe/option_values.h"
@@ -63,6 +65,24 @@ constexpr int kMostRestarts = 5;
 // start.
 constexpr int kStuckLooks = 4;
 constexpr Duration kReserved = std::chrono::hours(24);
+
+Time SystemTime() {
+  return base::SystemClock().Now();
+}
+
+std::int64_t UnfinishedTasks(const api::StatusView& status) {
+  return RunningTasks(status) + CountOf(status, {"submitted", "estimating", "queued"});
+}
+
+// Whether the task waits for a reason that will last until the end of this allocation. The result
+// is valid only while nothing is running.
+bool WaitsInVain(const api::TaskView& task) {
+  constexpr std::array kInVain = {core::ReasonCode::kHeld,       core::ReasonCode::kNeverFits,
+                                  core::ReasonCode::kDependency, core::ReasonCode::kGpuChoice,
+                                  core::ReasonCode::kReserved,   core::ReasonCode::kMigInstance};
+  return std::ranges::any_of(
+      kInVain, [&](core::ReasonCode code) { return task.reason == base::WordOf(code); });
+}
 
 class Pilot {
  public:
