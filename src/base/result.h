@@ -68,6 +68,12 @@ inline constexpr FailWith<ErrorCode::kDenied> Denied;
 std::unexpected<Error> FailErrno(int err, std::string_view what);
 // Prefixes the message with what the caller was doing when the error occurred: "doing: message".
 std::unexpected<Error> Wrap(const Error& error, std::string_view doing);
+// Does the same to the error of a result, if it has one.
+template <class T>
+Result<T> Wrap(Result<T> result, std::string_view doing) {
+  if (!result) return Wrap(result.error(), doing);
+  return result;
+}
 
 // Aborts with the source location and the text. For broken invariants in CARMA itself.
 [[noreturn]] void CheckFailed(const char* file, int line, std::string_view what);

@@ -51,12 +51,12 @@ class BatchReader {
     std::size_t bytes = 0;
     for (const Line& line : lines) {
       const std::string place = fmt::format("{}:{}", name_, line.number);
-      auto spec = flags_.lines ? FromCommand(std::string(line.text)) : FromJson(line.text);
-      if (!spec) return base::Wrap(spec.error(), place);
-      bytes += spec->size();
+      std::string spec = CARMA_TRY(base::Wrap(
+          flags_.lines ? FromCommand(std::string(line.text)) : FromJson(line.text), place));
+      bytes += spec.size();
       if (bytes > kMaxDescribedBytes)
         return Invalid(place + ": expected at most 2 GiB of descriptions in one batch");
-      batch.specs.push_back(std::move(*spec));
+      batch.specs.push_back(std::move(spec));
       batch.lines.push_back(line.number);
     }
     return batch;

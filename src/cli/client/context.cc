@@ -185,9 +185,7 @@ Result<std::string> ReadNamed(const std::string& path, std::size_t max_bytes) {
 
 Result<std::string> ReadInput(const std::string& path, std::size_t max_bytes) {
   if (path != "-") return ReadNamed(path, max_bytes);
-  Result<std::string> text = base::ReadAll(STDIN_FILENO, max_bytes);
-  if (!text) return base::Wrap(text.error(), InputName(path));
-  return text;
+  return base::Wrap(base::ReadAll(STDIN_FILENO, max_bytes), InputName(path));
 }
 
 std::string InputName(const std::string& path) {
@@ -284,11 +282,11 @@ Result<Settings> WithTasksResolved(Context& context, Settings settings) {
       const std::vector<std::string_view> words = base::Split(list, ':');
       meant += (meant.empty() ? "" : ",") + std::string(words[0]);
       for (std::size_t i = 1; i < words.size(); ++i) {
-        const auto ids = ResolveTasks(context, {std::string(words[i])});
-        if (!ids) return base::Wrap(ids.error(), "--dependency");
+        const auto ids =
+            CARMA_TRY(base::Wrap(ResolveTasks(context, {std::string(words[i])}), "--dependency"));
         const bool own = words[i].starts_with('@');
         const bool one = own || base::ParseInt(words[i]).has_value();
-        for (const std::uint64_t id : *ids) {
+        for (const std::uint64_t id : ids) {
           const TaskRange all =
               one ? WholeArray(context, id, own) : TaskRange{.first = id, .last = id};
           if (one && words[0] == "afternotok" && all.first != all.last)

@@ -104,9 +104,9 @@ Result<Unit> ApplyWords(const std::vector<std::string>& words, bool literal,
   const std::string& first = words[0];
   const std::vector<std::string> rest(words.begin() + 1, words.end());
   if (!literal && first == "-") {
-    const auto text = base::ReadAll(STDIN_FILENO, task::kMaxScriptBytes);
-    if (!text) return base::Wrap(text.error(), "script on standard input");
-    return task::ApplyScript(*text, "stdin", rest, description);
+    const std::string text = CARMA_TRY(
+        base::Wrap(base::ReadAll(STDIN_FILENO, task::kMaxScriptBytes), "script on standard input"));
+    return task::ApplyScript(text, "stdin", rest, description);
   }
   if (!literal && first.ends_with(".rad")) {
     if (!rest.empty()) return Invalid(first + ": a .rad file takes no arguments");
@@ -180,15 +180,15 @@ Result<Unit> Sweep(const task::Description& description, const task::TaskSpec& s
     const auto text = CARMA_TRY(ReadNamed(file, kMaxSweepBytes));
     table = CARMA_TRY(task::ParseSweepTable(text, file));
   }
-  const auto all = task::Combinations(description.parameters(), table);
-  if (!all) return base::Wrap(all.error(), "--param");
+  const auto all =
+      CARMA_TRY(base::Wrap(task::Combinations(description.parameters(), table), "--param"));
   described.common = base::DumpJson({{"environment", spec.environment}});
   task::TaskSpec bare = spec;
   bare.environment.clear();
-  for (std::size_t i = 0; i < all->size(); ++i) {
+  for (std::size_t i = 0; i < all.size(); ++i) {
     task::TaskSpec each = bare;
     each.array_index = static_cast<std::int64_t>(i);
-    task::ApplyParameters((*all)[i], each);
+    task::ApplyParameters(all[i], each);
     described.specs.push_back(task::ToJsonText(each));
     if (i > 0) continue;
     described.first = std::move(each);

@@ -175,12 +175,10 @@ Result<Unit> RunDrain(Context& context, const GpuChangeFlags& flags) {
   if (!flags.by.empty()) {
     const auto status = CARMA_TRY(GetStatus(context.client()));
     const base::Time now = base::FromMs(status.value.now_ms);
-    const auto time = task::ParseBegin(flags.by, now);
-    if (!time) return base::Wrap(time.error(), "--by");
-    if (*time < now)
+    empty_by = CARMA_TRY(base::Wrap(task::ParseBegin(flags.by, now), "--by"));
+    if (*empty_by < now)
       return Invalid("--by: {} is in the past; use --by now to stop the tasks immediately",
-                     base::FormatTime(*time));
-    empty_by = *time;
+                     base::FormatTime(*empty_by));
   }
   if (flags.until_boot && flags.gpus != kAll)
     return Invalid("--until-boot: expected 'all', not individual GPUs");

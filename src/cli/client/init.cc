@@ -205,12 +205,11 @@ Result<Unit> RunInit(Context& context, const Flags& flags) {
   if (!is_new) before = CARMA_TRY(base::ReadFile(path, kMaxConfigurationBytes));
   const config::Loaded now = CARMA_TRY(config::LoadText(path, before, of_root));
   const auto changed = CARMA_TRY(Answers(context, flags, now, of_root));
-  const Result<std::string> after = WithValues(before, changed);
-  if (!after) return base::Wrap(after.error(), path);
-  CARMA_TRY(config::LoadText(path, *after, of_root));
+  const std::string after = CARMA_TRY(base::Wrap(WithValues(before, changed), path));
+  CARMA_TRY(config::LoadText(path, after, of_root));
   const std::string folder = std::filesystem::path(path).parent_path().string();
   if (!folder.empty()) CARMA_TRY(base::MakeDirs(folder));
-  CARMA_TRY(is_new ? base::WriteFileAtomic(path, *after) : base::RewriteFileAtomic(path, *after));
+  CARMA_TRY(is_new ? base::WriteFileAtomic(path, after) : base::RewriteFileAtomic(path, after));
   Tell(context, path, changed, of_root, is_new);
   return Unit{};
 }

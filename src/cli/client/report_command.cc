@@ -68,9 +68,9 @@ Result<std::vector<Report>> LoadReports(const std::vector<std::string>& paths) {
   std::vector<Report> all;
   for (const std::string& path : paths) {
     const std::string text = CARMA_TRY(ReadInput(path, kMaxReportBytes));
-    Result<std::vector<Report>> reports = report::ReportsFromJsonText(text);
-    if (!reports) return base::Wrap(reports.error(), InputName(path));
-    for (Report& each : *reports) {
+    std::vector<Report> reports =
+        CARMA_TRY(base::Wrap(report::ReportsFromJsonText(text), InputName(path)));
+    for (Report& each : reports) {
       if (each.metrics.label.empty()) SetLabel(each, NameFrom(InputName(path)));
       all.push_back(std::move(each));
     }

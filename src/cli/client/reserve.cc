@@ -55,16 +55,10 @@ Result<Unit> ReadWhom(const ReserveFlags& flags, core::Reservation& booking) {
 Result<Unit> ReadWhich(const ReserveFlags& flags, core::Reservation& booking) {
   std::vector<std::string> names;
   AddWords(flags.gpus, names);
-  if (names != std::vector<std::string>{"all"}) {
-    const auto gpus = task::ParseGpuNames(base::Join(names, ","));
-    if (!names.empty() && !gpus) return base::Wrap(gpus.error(), "--gpus");
-    if (!names.empty()) booking.on_gpus = *gpus;
-  }
-  if (!flags.type.empty()) {
-    const auto type = task::ParseGpuType(flags.type);
-    if (!type) return base::Wrap(type.error(), "--type");
-    booking.gpu_type = *type;
-  }
+  if (!names.empty() && names != std::vector<std::string>{"all"})
+    booking.on_gpus = CARMA_TRY(base::Wrap(task::ParseGpuNames(base::Join(names, ",")), "--gpus"));
+  if (!flags.type.empty())
+    booking.gpu_type = CARMA_TRY(base::Wrap(task::ParseGpuType(flags.type), "--type"));
   if (flags.count > 0) booking.count = flags.count;
   if (names.empty() && !booking.gpu_type && !booking.count)
     return Invalid("expected GPUs: --gpus 0,1, --gpus all, --count N, or --type NAME");
@@ -76,43 +70,34 @@ Result<Unit> ReadWhich(const ReserveFlags& flags, core::Reservation& booking) {
 Result<base::Time> ReadEnd(const std::string& text, base::Time from, base::Time now) {
   const std::string lower = base::ToLower(base::Trim(text));
   const bool of_caller = lower.starts_with("now") || lower == "tomorrow";
-  const Result<base::Time> to = task::ParseBegin(text, of_caller ? now : from);
-  if (!to) return base::Wrap(to.error(), "--to");
-  if (*to > from) return *to;
+  const base::Time to =
+      CARMA_TRY(base::Wrap(task::ParseBegin(text, of_caller ? now : from), "--to"));
+  if (to > from) return to;
   return Invalid("--to: expected a time after --from ({}), got {} ({}); +2h counts from --from",
-                 Minute(base::ToMs(from)), base::Printable(text, 40), Minute(base::ToMs(*to)));
+                 Minute(base::ToMs(from)), base::Printable(text, 40), Minute(base::ToMs(to)));
 }
 
 Result<Unit> ReadWhen(const ReserveFlags& flags, base::Time now, core::Reservation& booking) {
-  const Result<base::Time> from = task::ParseBegin(flags.from, now);
-  if (!from) return base::Wrap(from.error(), "--from");
-  booking.from = *from;
+  booking.from = CARMA_TRY(base::Wrap(task::ParseBegin(flags.from, now), "--from"));
   if (flags.to.empty() == flags.length.empty())
     return Invalid("expected either --to TIME or --for-time SPAN");
   if (!flags.to.empty()) {
-    const base::Time to = CARMA_TRY(ReadEnd(flags.to, *from, now));
-    booking.length = to - *from;
+    booking.length = CARMA_TRY(ReadEnd(flags.to, booking.from, now)) - booking.from;
   } else {
-    const Result<base::Duration> length = base::ParseSpan(flags.length);
-    if (!length) return base::Wrap(length.error(), "--for-time");
-    booking.length = *length;
+    booking.length = CARMA_TRY(base::Wrap(base::ParseSpan(flags.length), "--for-time"));
   }
   if (booking.length < core::kLeastBooked || booking.length > core::kMostBooked)
     return Invalid("{}: expected a duration from 1m to 366d",
                    flags.to.empty() ? "--for-time" : "--to");
   if (!flags.repeat.empty()) {
     const auto repeat = base::FromWord<core::Repeat>(flags.repeat);
-    if (!repeat) {
-      return Invalid("--repeat: expected once, daily, weekdays or weekly, not '" +
-                     base::Printable(flags.repeat, 40) + "'");
-    }
+    if (!repeat)
+      return Invalid("--repeat: expected once, daily, weekdays or weekly, not '{}'",
+                     base::Printable(flags.repeat, 40));
     booking.repeat = *repeat;
   }
-  if (!flags.until.empty()) {
-    const Result<base::Time> until = task::ParseBegin(flags.until, now);
-    if (!until) return base::Wrap(until.error(), "--until");
-    booking.until = *until;
-  }
+  if (!flags.until.empty())
+    booking.until = CARMA_TRY(base::Wrap(task::ParseBegin(flags.until, now), "--until"));
   return Unit{};
 }
 

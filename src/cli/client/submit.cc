@@ -95,9 +95,8 @@ Result<Described> DescribeWords(Context& context, const SubmitFlags& flags) {
     // Does not check a task with dependencies, because these may still create a missing file.
     if (can && described->first.dependencies.empty())
       can = CheckItCanStart(described->first, flags.lease);
-    if (!can)
-      return base::Wrap(can.error(),
-                        flags.lease ? "no lease" : "not submitted (--no-check submits anyway)");
+    CARMA_TRY(
+        base::Wrap(can, flags.lease ? "no lease" : "not submitted (--no-check submits anyway)"));
   }
   for (const std::string& warning : described->warnings) Warn(context, warning);
   for (const std::string& warning : StartWarnings(described->first)) Warn(context, warning);

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "base/text.h"
+#include "base/try.h"
 #include "cli/calls.h"
 #include "cli/client/verbs.h"
 #include "cli/table.h"
@@ -17,25 +18,23 @@ struct CreateFlags {
   std::string expires;
 };
 
-void RunCreate(Context& context, const CreateFlags& flags) {
+Result<Unit> RunCreate(Context& context, const CreateFlags& flags) {
   std::optional<base::Duration> life;
   if (!flags.expires.empty()) {
-    const Result<base::Duration> span = base::ParseSpan(flags.expires);
-    if (!span) return context.Fail(base::Wrap(span.error(), "--expires").error());
-    if (*span < std::chrono::minutes(1) || *span > std::chrono::days(366))
-      return context.Fail({ErrorCode::kInvalid, "--expires: expected 1m to 366d"});
-    life = *span;
+    life = CARMA_TRY(base::Wrap(base::ParseSpan(flags.expires), "--expires"));
+    if (*life < std::chrono::minutes(1) || *life > std::chrono::days(366))
+      return Invalid("--expires: expected 1m to 366d");
   }
-  const auto made = MakeToken(context.client(), flags.name, life);
-  if (!made) return context.Fail(made.error());
-  if (context.json) return Print(context, made->text + "\n");
-  const api::TokenView& token = made->value;
-  Print(context, base::Printable(token.token, 200) + "\n");
+  const auto made = CARMA_TRY(MakeToken(context.client(), flags.name, life));
+  const api::TokenView& token = made.value;
+  Print(context, (context.json ? made.text : base::Printable(token.token, 200)) + "\n");
+  if (context.json) return Unit{};
   const std::string note = fmt::format(
       "token {}, valid until {}: anyone with it can cancel, hold and read your tasks; it is shown "
       "only once",
       token.id, base::FormatTime(base::FromMs(token.expires_ms)));
   std::fprintf(context.err, "carma: %s\n", note.c_str());
+  return Unit{};
 }
 
 void RunList(Context& context, bool all) {
@@ -70,7 +69,7 @@ void AddTokenCommand(Syntax app, Context& context) {
   create.AddOption("name", "", flags->name, "a name for the token");
   create.AddOption("--expires", "SPAN", flags->expires,
                    "how long the token is valid: 12h, 7d … (default: 30d)");
-  create.OnRun([&context, flags] { RunCreate(context, *flags); });
+  create.OnRun([&context, flags] { context.Report(RunCreate(context, *flags)); });
 
   auto all = std::make_shared<bool>(false);
   const Syntax list = verb.AddVerb("list", "List your tokens, without their secrets");

@@ -132,13 +132,12 @@ DriverFacts AskDriver(const config::Settings& settings) {
 
 Result<DriverFacts> AskRecording(const std::string& path) {
   const std::string text = CARMA_TRY(ReadNamed(path, gpu::kMaxRecordingBytes));
-  const Result<gpu::Recording> recording = gpu::ParseRecording(text);
-  if (!recording) return base::Wrap(recording.error(), path);
-  DriverFacts facts{.versions = gpu::DriverVersions{.driver = recording->driver},
+  const gpu::Recording recording = CARMA_TRY(base::Wrap(gpu::ParseRecording(text), path));
+  DriverFacts facts{.versions = gpu::DriverVersions{.driver = recording.driver},
                     .simulated = false};
-  for (const gpu::DeviceInfo& info : recording->devices)
+  for (const gpu::DeviceInfo& info : recording.devices)
     facts.gpus->push_back({info, Unavailable("no sample of this GPU was recorded")});
-  for (const gpu::RecordedAnswer& answer : recording->answers)
+  for (const gpu::RecordedAnswer& answer : recording.answers)
     (*facts.gpus)[answer.device].reading = answer.reading;
   return facts;
 }

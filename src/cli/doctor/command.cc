@@ -142,8 +142,7 @@ Result<std::size_t> Record(const config::Settings& settings, const std::string& 
       .driver =
           gpu::AskDriverVersions(settings.nvml_library).value_or(gpu::DriverVersions{}).driver,
       .devices = *devices};
-  if (auto wrote = base::WriteAll(file.get(), gpu::RecordingHead(head)); !wrote)
-    return base::Wrap(wrote.error(), flags.record);
+  CARMA_TRY(base::Wrap(base::WriteAll(file.get(), gpu::RecordingHead(head)), flags.record));
   base::SystemClock clock;
   std::optional<base::Time> began;
   auto next = std::chrono::steady_clock::now();
@@ -156,8 +155,7 @@ Result<std::size_t> Record(const config::Settings& settings, const std::string& 
       if (!began) began = now;
       lines += gpu::RecordingLine({now - *began, i, loaded.probe->Read(i, now)});
     }
-    if (auto wrote = base::WriteAll(file.get(), lines); !wrote)
-      return base::Wrap(wrote.error(), flags.record);
+    CARMA_TRY(base::Wrap(base::WriteAll(file.get(), lines), flags.record));
   }
   return answers;
 }

@@ -50,8 +50,7 @@ Result<PilotBooks> PilotBooks::Take(const std::string& folder, const std::string
         folder, base::Printable(base::Trim(other), 400));
   }
   if (::ftruncate(fd.get(), 0) != 0) return FailErrno(errno, path);
-  if (Result<Unit> written = base::WriteAll(fd.get(), whose + "\n"); !written)
-    return base::Wrap(written.error(), path);
+  CARMA_TRY(base::Wrap(base::WriteAll(fd.get(), whose + "\n"), path));
   return PilotBooks(folder, std::move(fd));
 }
 

@@ -148,9 +148,8 @@ class Pilot {
     if (flags_.length) {
       allocation_.ends = SystemTime() + *flags_.length;
     } else if (!flags_.until.empty()) {
-      const Result<Time> until = task::ParseBegin(flags_.until, SystemTime());
-      if (!until) return base::Wrap(until.error(), "--until");
-      allocation_.ends = *until;
+      allocation_.ends =
+          CARMA_TRY(base::Wrap(task::ParseBegin(flags_.until, SystemTime()), "--until"));
     } else if (!allocation_.ends && !allocation_.job.empty()) {
       allocation_.ends = AskJobEnd(allocation_.job);
     }
