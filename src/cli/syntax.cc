@@ -22,6 +22,11 @@ Option Typed(CLI::Option* option, const std::string& value) {
   return Option(option);
 }
 
+std::string CheckFinite(const std::string& text) {
+  const bool finite = std::isfinite(std::strtod(text.c_str(), nullptr));
+  return finite ? "" : "expected a number, not '" + base::Printable(text, 40) + "'";
+}
+
 }  // namespace
 
 Option Option::Required() const {
@@ -104,15 +109,6 @@ Syntax Syntax::NeedsVerb() const {
 Syntax Syntax::TakesVerb() const {
   return Syntax(app_->require_subcommand(0, 1));
 }
-
-namespace {
-
-std::string CheckFinite(const std::string& text) {
-  const bool finite = std::isfinite(std::strtod(text.c_str(), nullptr));
-  return finite ? "" : "expected a number, not '" + base::Printable(text, 40) + "'";
-}
-
-}  // namespace
 
 template <class T>
 Option Syntax::AddOption(const std::string& names, const std::string& value, T& target,

@@ -36,6 +36,86 @@ void NoteTwoDaemons(const Context& context, const std::string& path) {
                path.c_str(), config::kServerSocket);
 }
 
+std::optional<base::Time> ParseDate(const std::string& text) {
+  for (const char* format :
+       {"%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M", "%Y-%m-%d %H:%M", "%Y-%m-%d"}) {
+    std::tm parts{};
+    const char* end = ::strptime(text.c_str(), format, &parts);
+    if (end == nullptr || *end != '\0') continue;
+    parts.tm_isdst = -1;
+    const std::time_t seconds = std::mktime(&parts);
+    if (seconds == -1) return std::nullopt;
+    return base::FromMs(std::int64_t{seconds} * 1000);
+  }
+  return std::nullopt;
+}
+
+// Parses a date in local time, or a span before now. A span is relative to the daemon's clock,
+// because a simulated server has a different clock.
+Result<base::Time> ParseMoment(Context& context, const char* option, const std::string& text) {
+  if (const std::optional<base::Time> date = ParseDate(text)) return *date;
+  const bool has_unit = text.find_first_of("smhd") != std::string::npos;
+  const Result<base::Duration> ago = base::ParseSpan(text);
+  if (!has_unit || !ago) {
+    return Invalid(std::string(option) +
+                   ": expected a date like \"2026-03-01 14:05\" or a span like " +
+                   "2h for two hours ago, not '" + base::Printable(text, 40) + "'");
+  }
+  const Answer<api::StatusView> status = CARMA_TRY(GetStatus(context.client()));
+  return base::FromMs(status.value.now_ms) - *ago;
+}
+
+// Binary search for the first number in [low, high) for which `holds` is true. If `holds` is true
+// for a number, it must be true for all larger ones.
+template <class Holds>
+Result<std::uint64_t> FirstThat(std::uint64_t low, std::uint64_t high, Holds holds) {
+  while (low < high) {
+    const std::uint64_t middle = low + (high - low) / 2;
+    const bool answer = CARMA_TRY(holds(middle));
+    (answer ? high : low) = answer ? middle : middle + 1;
+  }
+  return low;
+}
+
+// Finds a task by its index. An array's tasks have consecutive numbers and ascending indices.
+Result<std::uint64_t> MemberOf(Context& context, std::uint64_t array, std::int64_t index) {
+  const auto wrong = NotFound("array {} has no task with index {}", array, index);
+  const auto first = CARMA_TRY(GetTask(context.client(), array));
+  const auto& [value, text] = first;
+  if (!value.array_index || index < *value.array_index) return wrong;
+  const auto most = static_cast<std::uint64_t>(index - *value.array_index);
+  const auto id = FirstThat(array, array + most, [&](std::uint64_t each) -> Result<bool> {
+    const auto task = GetTask(context.client(), each);
+    if (!task) {
+      if (task.error().code == ErrorCode::kNotFound) return true;
+      return std::unexpected(task.error());
+    }
+    return task->value.array_id != value.array_id || task->value.array_index.value_or(0) >= index;
+  });
+  if (!id) return id;
+  const auto member = GetTask(context.client(), *id);
+  if (!member || member->value.array_id != value.array_id || member->value.array_index != index)
+    return wrong;
+  return *id;
+}
+
+// Expands the first task of an array to the whole array, because dependencies and calls from Slurm
+// name an array by its first task. own: `id` is the caller's last task, so any task of an array is
+// expanded, not only the first.
+TaskRange WholeArray(Context& context, std::uint64_t id, bool own) {
+  const TaskRange alone{.first = id, .last = id};
+  const auto task = GetTask(context.client(), id);
+  // Ignores errors of this call, because a later call will report the problem.
+  if (!task || !task->value.array_id || (!own && *task->value.array_id != id)) return alone;
+  const std::uint64_t first = *task->value.array_id;
+  const auto end =
+      FirstThat(id + 1, id + 1 + task::kMaxArrayTasks, [&](std::uint64_t each) -> Result<bool> {
+        const auto other = GetTask(context.client(), each);
+        return !other || other->value.array_id != first;
+      });
+  return {.first = first, .last = end.value_or(id + 1) - 1};
+}
+
 }  // namespace
 
 Context::Context() = default;
@@ -123,39 +203,6 @@ void EndEach(Context& context, const std::vector<std::string>& ids, const std::s
   if (context.json) Print(context, JsonList(ended) + "\n");
 }
 
-namespace {
-
-std::optional<base::Time> ParseDate(const std::string& text) {
-  for (const char* format :
-       {"%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M", "%Y-%m-%d %H:%M", "%Y-%m-%d"}) {
-    std::tm parts{};
-    const char* end = ::strptime(text.c_str(), format, &parts);
-    if (end == nullptr || *end != '\0') continue;
-    parts.tm_isdst = -1;
-    const std::time_t seconds = std::mktime(&parts);
-    if (seconds == -1) return std::nullopt;
-    return base::FromMs(std::int64_t{seconds} * 1000);
-  }
-  return std::nullopt;
-}
-
-// Parses a date in local time, or a span before now. A span is relative to the daemon's clock,
-// because a simulated server has a different clock.
-Result<base::Time> ParseMoment(Context& context, const char* option, const std::string& text) {
-  if (const std::optional<base::Time> date = ParseDate(text)) return *date;
-  const bool has_unit = text.find_first_of("smhd") != std::string::npos;
-  const Result<base::Duration> ago = base::ParseSpan(text);
-  if (!has_unit || !ago) {
-    return Invalid(std::string(option) +
-                   ": expected a date like \"2026-03-01 14:05\" or a span like " +
-                   "2h for two hours ago, not '" + base::Printable(text, 40) + "'");
-  }
-  const Answer<api::StatusView> status = CARMA_TRY(GetStatus(context.client()));
-  return base::FromMs(status.value.now_ms) - *ago;
-}
-
-}  // namespace
-
 Result<std::string> TimesQuery(Context& context, const std::string& since,
                                const std::string& until) {
   std::string query;
@@ -191,61 +238,6 @@ Result<std::string> ReadInput(const std::string& path, std::size_t max_bytes) {
 std::string InputName(const std::string& path) {
   return path == "-" ? "standard input" : path;
 }
-
-namespace {
-
-// Binary search for the first number in [low, high) for which `holds` is true. If `holds` is true
-// for a number, it must be true for all larger ones.
-template <class Holds>
-Result<std::uint64_t> FirstThat(std::uint64_t low, std::uint64_t high, Holds holds) {
-  while (low < high) {
-    const std::uint64_t middle = low + (high - low) / 2;
-    const bool answer = CARMA_TRY(holds(middle));
-    (answer ? high : low) = answer ? middle : middle + 1;
-  }
-  return low;
-}
-
-// Finds a task by its index. An array's tasks have consecutive numbers and ascending indices.
-Result<std::uint64_t> MemberOf(Context& context, std::uint64_t array, std::int64_t index) {
-  const auto wrong = NotFound("array {} has no task with index {}", array, index);
-  const auto first = CARMA_TRY(GetTask(context.client(), array));
-  const auto& [value, text] = first;
-  if (!value.array_index || index < *value.array_index) return wrong;
-  const auto most = static_cast<std::uint64_t>(index - *value.array_index);
-  const auto id = FirstThat(array, array + most, [&](std::uint64_t each) -> Result<bool> {
-    const auto task = GetTask(context.client(), each);
-    if (!task) {
-      if (task.error().code == ErrorCode::kNotFound) return true;
-      return std::unexpected(task.error());
-    }
-    return task->value.array_id != value.array_id || task->value.array_index.value_or(0) >= index;
-  });
-  if (!id) return id;
-  const auto member = GetTask(context.client(), *id);
-  if (!member || member->value.array_id != value.array_id || member->value.array_index != index)
-    return wrong;
-  return *id;
-}
-
-// Expands the first task of an array to the whole array, because dependencies and calls from Slurm
-// name an array by its first task. own: `id` is the caller's last task, so any task of an array is
-// expanded, not only the first.
-TaskRange WholeArray(Context& context, std::uint64_t id, bool own) {
-  const TaskRange alone{.first = id, .last = id};
-  const auto task = GetTask(context.client(), id);
-  // Ignores errors of this call, because a later call will report the problem.
-  if (!task || !task->value.array_id || (!own && *task->value.array_id != id)) return alone;
-  const std::uint64_t first = *task->value.array_id;
-  const auto end =
-      FirstThat(id + 1, id + 1 + task::kMaxArrayTasks, [&](std::uint64_t each) -> Result<bool> {
-        const auto other = GetTask(context.client(), each);
-        return !other || other->value.array_id != first;
-      });
-  return {.first = first, .last = end.value_or(id + 1) - 1};
-}
-
-}  // namespace
 
 Result<std::vector<std::uint64_t>> ResolveTasks(Context& context, std::vector<std::string> words,
                                                 const std::string& fallback, Last last) {

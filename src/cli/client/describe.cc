@@ -69,6 +69,34 @@ Result<Unit> ApplyHere(const SubmitFlags::Here& here, task::Description& descrip
   return here.once ? description.Set("retries", "0") : Unit{};
 }
 
+// Largest size of a parameter table, in bytes.
+constexpr std::size_t kMaxSweepBytes = 4 << 20;
+
+Result<Unit> Sweep(const task::Description& description, const task::TaskSpec& spec,
+                   Described& described) {
+  if (description.parameters().empty() && description.sweep_file().empty()) return Unit{};
+  std::vector<task::Parameters> table;
+  if (const std::string& file = description.sweep_file(); !file.empty()) {
+    const auto text = CARMA_TRY(ReadNamed(file, kMaxSweepBytes));
+    table = CARMA_TRY(task::ParseSweepTable(text, file));
+  }
+  const auto all =
+      CARMA_TRY(base::Wrap(task::Combinations(description.parameters(), table), "--param"));
+  described.common = base::DumpJson({{"environment", spec.environment}});
+  task::TaskSpec bare = spec;
+  bare.environment.clear();
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    task::TaskSpec each = bare;
+    each.array_index = static_cast<std::int64_t>(i);
+    task::ApplyParameters(all[i], each);
+    described.specs.push_back(task::ToJsonText(each));
+    if (i > 0) continue;
+    described.first = std::move(each);
+    described.first.environment = spec.environment;
+  }
+  return Unit{};
+}
+
 }  // namespace
 
 Result<task::SubmitterContext> CallerContext() {
@@ -166,38 +194,6 @@ Result<std::string> TrainingFinder::Read(const std::string& path, std::size_t ma
   if (files_.size() < kMostFiles) files_.emplace(path, text);
   return text;
 }
-
-namespace {
-
-// Largest size of a parameter table, in bytes.
-constexpr std::size_t kMaxSweepBytes = 4 << 20;
-
-Result<Unit> Sweep(const task::Description& description, const task::TaskSpec& spec,
-                   Described& described) {
-  if (description.parameters().empty() && description.sweep_file().empty()) return Unit{};
-  std::vector<task::Parameters> table;
-  if (const std::string& file = description.sweep_file(); !file.empty()) {
-    const auto text = CARMA_TRY(ReadNamed(file, kMaxSweepBytes));
-    table = CARMA_TRY(task::ParseSweepTable(text, file));
-  }
-  const auto all =
-      CARMA_TRY(base::Wrap(task::Combinations(description.parameters(), table), "--param"));
-  described.common = base::DumpJson({{"environment", spec.environment}});
-  task::TaskSpec bare = spec;
-  bare.environment.clear();
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    task::TaskSpec each = bare;
-    each.array_index = static_cast<std::int64_t>(i);
-    task::ApplyParameters(all[i], each);
-    described.specs.push_back(task::ToJsonText(each));
-    if (i > 0) continue;
-    described.first = std::move(each);
-    described.first.environment = spec.environment;
-  }
-  return Unit{};
-}
-
-}  // namespace
 
 Result<Described> Describe(const SubmitFlags& flags, const std::vector<std::string>& words,
                            bool literal, const task::SubmitterContext& caller) {

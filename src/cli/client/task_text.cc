@@ -263,6 +263,20 @@ std::string EventText(const api::EventView& event, const std::vector<api::GpuVie
   return event.task || event.gpu_uuid.empty() ? text : GpuOf(event, gpus) + ": " + text;
 }
 
+// Whether the task waits for its owner, its begin time or other tasks instead of GPUs. If so, its
+// queue position is meaningless.
+bool WaitsForNoGpu(const TaskView& task) {
+  return task.reason == "Held" || task.reason == "BeginTime" || task.reason == "Dependency" ||
+         task.reason == "DependencyNeverMet";
+}
+
+// Whether the task waits for its turn, or because of a rule for all tasks that `carma status`
+// shows.
+bool DependsOnRules(const TaskView& task) {
+  return !HasEnded(task) && (task.reason == "Priority" || task.reason == "FairShare" ||
+                             task.reason == "Rule" || task.reason == "SmBusy");
+}
+
 }  // namespace
 
 std::string TaskFacts(const TaskView& task, std::int64_t now_ms) {
@@ -315,24 +329,6 @@ std::string TaskFacts(const TaskView& task, std::int64_t now_ms) {
   for (const api::NoticeView& notice : task.notices) facts.Add("Notified", NoticeText(notice));
   return "Task " + std::to_string(task.id) + " " + Line(task.name) + "\n" + facts.text();
 }
-
-namespace {
-
-// Whether the task waits for its owner, its begin time or other tasks instead of GPUs. If so, its
-// queue position is meaningless.
-bool WaitsForNoGpu(const TaskView& task) {
-  return task.reason == "Held" || task.reason == "BeginTime" || task.reason == "Dependency" ||
-         task.reason == "DependencyNeverMet";
-}
-
-// Whether the task waits for its turn, or because of a rule for all tasks that `carma status`
-// shows.
-bool DependsOnRules(const TaskView& task) {
-  return !HasEnded(task) && (task.reason == "Priority" || task.reason == "FairShare" ||
-                             task.reason == "Rule" || task.reason == "SmBusy");
-}
-
-}  // namespace
 
 std::string Explanation(const api::ExplainView& explain) {
   const TaskView& task = explain.task;

@@ -58,6 +58,40 @@ const char* PhaseText(estimate::TrainingPhase phase) {
   return "";
 }
 
+Result<std::string> ReadConfigFile(const std::string& path) {
+  return base::ReadFile(path, estimate::kMaxConfigBytes);
+}
+
+// Returns the file that describes the model if the path is a model's folder; otherwise the path
+// itself.
+std::string FileOf(const std::string& path) {
+  std::error_code none;
+  if (!std::filesystem::is_directory(path, none)) return path;
+  const bool is_pipeline = std::filesystem::exists(path + "/model_index.json", none);
+  return path + (is_pipeline ? "/model_index.json" : "/config.json");
+}
+
+// Reads the trained part of a diffusers pipeline. For other models, reads the file itself. Adds
+// words from files in the same folder.
+Result<TransformerConfig> ReadModel(const std::string& path, const std::string& text,
+                                    std::vector<task::TrainingWord>& words) {
+  std::string config_path = path;
+  std::string config_text = text;
+  if (estimate::IsPipeline(text)) {
+    estimate::PipelineFound found = CARMA_TRY(estimate::ReadPipeline(text, path, ReadConfigFile));
+    std::string inner = CARMA_TRY(ReadConfigFile(found.config));
+    words.insert(words.end(), found.words.begin(), found.words.end());
+    config_path = found.config;
+    config_text = std::move(inner);
+  }
+  Result<TransformerConfig> config =
+      estimate::ParseTransformerConfig(config_text, InputName(config_path));
+  if (!config || path == "-") return config;
+  const estimate::TrainingWords beside = estimate::ReadBeside(config_path, *config, ReadConfigFile);
+  words.insert(words.end(), beside.begin(), beside.end());
+  return config;
+}
+
 }  // namespace
 
 void AddTransformerOptions(Syntax verb, TransformerFlags& flags) {
@@ -154,44 +188,6 @@ std::string TransformerJson(const std::string& file, const TransformerConfig& co
                          {"warnings", estimate.warnings}}) +
          "\n";
 }
-
-namespace {
-
-Result<std::string> ReadConfigFile(const std::string& path) {
-  return base::ReadFile(path, estimate::kMaxConfigBytes);
-}
-
-// Returns the file that describes the model if the path is a model's folder; otherwise the path
-// itself.
-std::string FileOf(const std::string& path) {
-  std::error_code none;
-  if (!std::filesystem::is_directory(path, none)) return path;
-  const bool is_pipeline = std::filesystem::exists(path + "/model_index.json", none);
-  return path + (is_pipeline ? "/model_index.json" : "/config.json");
-}
-
-// Reads the trained part of a diffusers pipeline. For other models, reads the file itself. Adds
-// words from files in the same folder.
-Result<TransformerConfig> ReadModel(const std::string& path, const std::string& text,
-                                    std::vector<task::TrainingWord>& words) {
-  std::string config_path = path;
-  std::string config_text = text;
-  if (estimate::IsPipeline(text)) {
-    estimate::PipelineFound found = CARMA_TRY(estimate::ReadPipeline(text, path, ReadConfigFile));
-    std::string inner = CARMA_TRY(ReadConfigFile(found.config));
-    words.insert(words.end(), found.words.begin(), found.words.end());
-    config_path = found.config;
-    config_text = std::move(inner);
-  }
-  Result<TransformerConfig> config =
-      estimate::ParseTransformerConfig(config_text, InputName(config_path));
-  if (!config || path == "-") return config;
-  const estimate::TrainingWords beside = estimate::ReadBeside(config_path, *config, ReadConfigFile);
-  words.insert(words.end(), beside.begin(), beside.end());
-  return config;
-}
-
-}  // namespace
 
 Result<Unit> RunTransformer(Context& context, const TransformerFlags& flags) {
   const std::string path = FileOf(flags.config);
