@@ -173,7 +173,7 @@ Result<TaskPage> ListTasks(api::Client& client, const TaskQuery& query) {
       if (in.error()) return std::unexpected(*in.error());
       return tasks;
     };
-    auto answer = CARMA_TRY(Parse(client.Get(target, kAnswerS), read));
+    auto answer = CARMA_TRY(Parse(client.Get(target), read));
     std::ranges::move(answer.value, std::back_inserter(page.tasks));
   } while (next && page.tasks.size() < query.limit);
   page.more = next.has_value();
@@ -185,11 +185,11 @@ Called<api::KnowledgeView> GetKnowledge(api::Client& client, const std::string& 
   std::string target =
       "/v1/estimate?signature=" + api::Escape(signature) + "&kin=" + api::Escape(kin);
   if (!gpu_type.empty()) target += "&gpu_type=" + api::Escape(gpu_type);
-  return Parse<api::KnowledgeView>(client.Get(target, kAnswerS));
+  return Parse<api::KnowledgeView>(client.Get(target));
 }
 
 Called<api::TaskView> GetTask(api::Client& client, std::uint64_t id) {
-  return Parse<api::TaskView>(client.Get(TaskPath(id), kAnswerS));
+  return Parse<api::TaskView>(client.Get(TaskPath(id)));
 }
 
 Called<api::TaskView> AwaitTask(api::Client& client, std::uint64_t id, int wait_s) {
@@ -198,26 +198,26 @@ Called<api::TaskView> AwaitTask(api::Client& client, std::uint64_t id, int wait_
 }
 
 Called<api::ExplainView> ExplainTask(api::Client& client, std::uint64_t id) {
-  return Parse<api::ExplainView>(client.Get(TaskPath(id, "/explain"), kAnswerS));
+  return Parse<api::ExplainView>(client.Get(TaskPath(id, "/explain")));
 }
 
 Called<api::TaskView> ChangeTask(api::Client& client, std::uint64_t id, const std::string& verb) {
-  return Parse<api::TaskView>(client.Call("POST", TaskPath(id, "/" + verb), "", kAnswerS));
+  return Parse<api::TaskView>(client.Call("POST", TaskPath(id, "/" + verb)));
 }
 
 Called<api::ChangesView> ChangeTasks(api::Client& client, std::span<const std::uint64_t> ids,
                                      const std::string& verb) {
   const std::string body = base::DumpJson({{"verb", verb}, {"tasks", ids}});
-  return Parse<api::ChangesView>(client.Call("POST", "/v1/changes", body, kAnswerS));
+  return Parse<api::ChangesView>(client.Call("POST", "/v1/changes", body));
 }
 
 Called<api::TaskView> SetPriority(api::Client& client, std::uint64_t id, std::int64_t priority) {
   const std::string body = "{\"priority\":" + std::to_string(priority) + "}";
-  return Parse<api::TaskView>(client.Call("POST", TaskPath(id, "/priority"), body, kAnswerS));
+  return Parse<api::TaskView>(client.Call("POST", TaskPath(id, "/priority"), body));
 }
 
 Called<std::vector<api::GpuView>> ListGpus(api::Client& client) {
-  return ParseList<api::GpuView>(client.Get("/v1/gpus", kAnswerS), "gpus");
+  return ParseList<api::GpuView>(client.Get("/v1/gpus"), "gpus");
 }
 
 Called<api::GpuHistoryView> GetGpuHistory(api::Client& client, const std::string& gpu,
@@ -225,14 +225,14 @@ Called<api::GpuHistoryView> GetGpuHistory(api::Client& client, const std::string
   const std::string target =
       "/v1/gpus/" + api::Escape(gpu) + "/history?from_ms=" + std::to_string(from_ms) +
       "&to_ms=" + std::to_string(to_ms) + "&points=" + std::to_string(points);
-  return Parse<api::GpuHistoryView>(client.Get(target, kAnswerS));
+  return Parse<api::GpuHistoryView>(client.Get(target));
 }
 
 Called<api::GpuView> ChangeGpu(api::Client& client, const std::string& gpu, const std::string& verb,
                                const std::string& reason, std::optional<base::Time> empty_by) {
   const std::string body = verb == "drain" ? DrainBody(reason, empty_by) : "";
   const std::string target = "/v1/gpus/" + api::Escape(gpu) + "/" + verb;
-  return Parse<api::GpuView>(client.Call("POST", target, body, kAnswerS));
+  return Parse<api::GpuView>(client.Call("POST", target, body));
 }
 
 void CloseGpus(api::Client& client, const std::vector<std::string>& gpus,
@@ -244,11 +244,11 @@ void CloseGpus(api::Client& client, const std::vector<std::string>& gpus,
 Called<api::StatusView> CloseServer(api::Client& client, const std::string& reason,
                                     std::optional<base::Time> empty_by) {
   return Parse<api::StatusView>(
-      client.Call("POST", "/v1/server/drain", DrainBody(reason, empty_by), kAnswerS));
+      client.Call("POST", "/v1/server/drain", DrainBody(reason, empty_by)));
 }
 
 Called<api::StatusView> OpenServer(api::Client& client) {
-  return Parse<api::StatusView>(client.Call("POST", "/v1/server/resume", "", kAnswerS));
+  return Parse<api::StatusView>(client.Call("POST", "/v1/server/resume"));
 }
 
 Called<std::vector<api::EventView>> ListEvents(api::Client& client, const EventQuery& query) {
@@ -256,37 +256,35 @@ Called<std::vector<api::EventView>> ListEvents(api::Client& client, const EventQ
   if (query.task) terms.push_back(fmt::format("task={}", *query.task));
   if (query.limit) terms.push_back(fmt::format("limit={}", *query.limit));
   const std::string target = "/v1/events" + (terms.empty() ? "" : "?" + base::Join(terms, "&"));
-  return ParseList<api::EventView>(client.Get(target, kAnswerS), "events");
+  return ParseList<api::EventView>(client.Get(target), "events");
 }
 
 Called<api::StatusView> GetStatus(api::Client& client) {
-  return Parse<api::StatusView>(client.Get("/v1/status", kAnswerS));
+  return Parse<api::StatusView>(client.Get("/v1/status"));
 }
 
 Called<api::OverviewView> GetOverview(api::Client& client) {
-  return Parse<api::OverviewView>(client.Get("/v1/overview", kAnswerS));
+  return Parse<api::OverviewView>(client.Get("/v1/overview"));
 }
 
 Called<std::vector<api::TokenView>> ListTokens(api::Client& client, bool all) {
-  return ParseList<api::TokenView>(client.Get(all ? "/v1/tokens?all=1" : "/v1/tokens", kAnswerS),
-                                   "tokens");
+  return ParseList<api::TokenView>(client.Get(all ? "/v1/tokens?all=1" : "/v1/tokens"), "tokens");
 }
 
 Called<api::TokenView> MakeToken(api::Client& client, const std::string& name,
                                  std::optional<base::Duration> life) {
   Json body = {{"name", name}};
   if (life) body["expires_s"] = life->count() / 1000;
-  return Parse<api::TokenView>(client.Call("POST", "/v1/tokens", base::DumpJson(body), kAnswerS));
+  return Parse<api::TokenView>(client.Call("POST", "/v1/tokens", base::DumpJson(body)));
 }
 
 Called<std::vector<api::ReservationView>> ListReservations(api::Client& client) {
-  return ParseList<api::ReservationView>(client.Get("/v1/reservations", kAnswerS), "reservations");
+  return ParseList<api::ReservationView>(client.Get("/v1/reservations"), "reservations");
 }
 
 Called<api::ReservationView> Reserve(api::Client& client, const core::Reservation& reservation) {
   const Json body = base::FieldsToJson(reservation, base::Absent::kLeftOut);
-  return Parse<api::ReservationView>(
-      client.Call("POST", "/v1/reservations", base::DumpJson(body), kAnswerS));
+  return Parse<api::ReservationView>(client.Call("POST", "/v1/reservations", base::DumpJson(body)));
 }
 
 Called<std::vector<api::UsageView>> ListUsage(api::Client& client, const std::string& query) {
@@ -319,7 +317,7 @@ Called<Submission> RedoTask(api::Client& client, std::uint64_t id, const std::st
 }
 
 Called<api::TaskView> EditTask(api::Client& client, std::uint64_t id, const std::string& changes) {
-  return Parse<api::TaskView>(client.Call("PATCH", TaskPath(id), changes, kAnswerS));
+  return Parse<api::TaskView>(client.Call("PATCH", TaskPath(id), changes));
 }
 
 std::string CommonJson(const task::SubmitterContext& caller) {

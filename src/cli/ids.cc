@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/text.h"
+#include "base/try.h"
 
 namespace carma::cli {
 namespace {
@@ -49,15 +50,13 @@ Result<std::vector<TaskRange>> ParseTaskRanges(const std::vector<std::string>& w
   std::uint64_t total = 0;
   for (const std::string& word : words) {
     for (std::string_view piece : base::Split(word, ',')) {
-      const auto range = ParsePiece(piece);
-      if (!range) return std::unexpected(range.error());
+      const TaskRange range = CARMA_TRY(ParsePiece(piece));
       // Checked after each range, because the sum of all ranges could overflow.
-      const std::uint64_t count = range->own ? 1 : range->last - range->first + 1;
-      if (count > kMaxTasksNamed || (total += count) > kMaxTasksNamed) {
-        return Invalid("tasks '" + base::Printable(word, 40) + "': expected at most " +
-                       std::to_string(kMaxTasksNamed));
-      }
-      ranges.push_back(*range);
+      const std::uint64_t count = range.own ? 1 : range.last - range.first + 1;
+      if (count > kMaxTasksNamed || (total += count) > kMaxTasksNamed)
+        return Invalid("tasks '{}': expected at most {}", base::Printable(word, 40),
+                       kMaxTasksNamed);
+      ranges.push_back(range);
     }
   }
   return ranges;

@@ -190,8 +190,7 @@ void EndEach(Context& context, const std::vector<std::string>& ids, const std::s
   std::vector<std::string> ended;
   for (const std::string& id : ids) {
     const auto answer = context.client().Call(
-        "POST", fmt::format("/v1/{}s/{}/{}", base::ToLower(noun), api::Escape(id), verb), "",
-        kAnswerS);
+        "POST", fmt::format("/v1/{}s/{}/{}", base::ToLower(noun), api::Escape(id), verb));
     if (!answer) {
       context.Fail(answer.error());
       continue;
@@ -240,8 +239,8 @@ std::string InputName(const std::string& path) {
 }
 
 Result<std::vector<std::uint64_t>> ResolveTasks(Context& context, std::vector<std::string> words,
-                                                const std::string& fallback, Last last) {
-  if (words.empty()) words.push_back(fallback);
+                                                Last last) {
+  if (words.empty()) words.emplace_back("@");
   auto ranges = CARMA_TRY(ParseTaskRanges(words));
   for (TaskRange& range : ranges) {
     if (range.whole) range = WholeArray(context, range.first, false);

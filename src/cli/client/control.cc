@@ -179,7 +179,7 @@ Result<Unit> RunChange(Context& context, const std::string& verb, const ChangeFl
   // list start. Released tasks keep their order.
   const bool newest_first = verb != "release";
   auto ids = CARMA_TRY(chosen ? ChosenOf(context, flags, newest_first, verb != "requeue")
-                              : ResolveTasks(context, flags.tasks, "", Last::kArray));
+                              : ResolveTasks(context, flags.tasks, Last::kArray));
   // For a whole array, tasks that have already ended are ignored.
   const auto names_array = [](const std::string& word) {
     return word == "@" || word.ends_with("_*");
@@ -199,7 +199,7 @@ Result<Unit> RunChange(Context& context, const std::string& verb, const ChangeFl
 
 Result<Unit> RunEdit(Context& context, const EditFlags& flags) {
   if (flags.settings.empty()) return Invalid("edit: expected a change such as --time 2h");
-  const auto ids = CARMA_TRY(ResolveTasks(context, flags.tasks, "", Last::kArray));
+  const auto ids = CARMA_TRY(ResolveTasks(context, flags.tasks, Last::kArray));
   const auto changes = CARMA_TRY(ChangesOf(context, flags.settings));
   ChangeEach(context, ids, kChanged, [&](std::uint64_t id) {
     auto task = EditTask(context.client(), id, changes);
@@ -212,7 +212,7 @@ Result<Unit> RunEdit(Context& context, const EditFlags& flags) {
 
 Result<Unit> RunPriority(Context& context, const std::vector<std::string>& tasks,
                          std::int64_t priority) {
-  const auto ids = CARMA_TRY(ResolveTasks(context, tasks, "", Last::kArray));
+  const auto ids = CARMA_TRY(ResolveTasks(context, tasks, Last::kArray));
   ChangeEach(context, ids, kChanged,
              [&](std::uint64_t id) { return SetPriority(context.client(), id, priority); });
   return Unit{};

@@ -151,7 +151,7 @@ Result<Unit> RunList(Context& context, const ListFlags& flags) {
 }
 
 Result<Unit> RunShow(Context& context, const std::vector<std::string>& tasks) {
-  const auto ids = CARMA_TRY(ResolveTasks(context, tasks, "@"));
+  const auto ids = CARMA_TRY(ResolveTasks(context, tasks));
   const std::int64_t now_ms =
       context.json ? 0 : CARMA_TRY(GetStatus(context.client())).value.now_ms;
   ShowEach(
@@ -163,7 +163,7 @@ Result<Unit> RunShow(Context& context, const std::vector<std::string>& tasks) {
 }
 
 Result<Unit> RunExplain(Context& context, const std::vector<std::string>& tasks) {
-  const auto ids = CARMA_TRY(ResolveTasks(context, tasks, "@"));
+  const auto ids = CARMA_TRY(ResolveTasks(context, tasks));
   ShowEach(
       context, ids, [&](std::uint64_t id) { return ExplainTask(context.client(), id); },
       [&](const api::ExplainView& explain) {

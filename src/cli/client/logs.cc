@@ -137,7 +137,7 @@ Result<Unit> ShowLog(Context& context, const api::TaskView& task, const LogsFlag
 }  // namespace
 
 Result<Unit> RunLogs(Context& context, const LogsFlags& flags) {
-  const auto ids = CARMA_TRY(ResolveTasks(context, flags.tasks, "@"));
+  const auto ids = CARMA_TRY(ResolveTasks(context, flags.tasks));
   if (flags.follow && ids.size() != 1) return Invalid("logs -f: expected one task");
   const bool several = ids.size() > 1;
   std::vector<std::string> texts;

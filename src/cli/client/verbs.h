@@ -20,10 +20,9 @@ inline constexpr int kExitTimeout = 124;
 
 // What "@" means: the caller's last task, or the whole array of that task.
 enum class Last { kTask, kArray };
-// Returns the numbers of the tasks that the words name, or that `fallback` names if there are no
-// words. Resolving "@" requires a call to the daemon.
+// Returns the numbers of the tasks that the words name; without words, the number that "@" names.
+// Resolving "@" requires a call to the daemon.
 Result<std::vector<std::uint64_t>> ResolveTasks(Context& context, std::vector<std::string> words,
-                                                const std::string& fallback = "",
                                                 Last last = Last::kTask);
 // Returns the settings with "@" and ranges in dependencies replaced by numbers: "afterok:12:13".
 using Settings = std::vector<std::pair<std::string, std::string>>;

@@ -1,4 +1,6 @@
 // `carma wait`: waits until tasks have ended, even if the daemon restarts in the meantime.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <thread>
@@ -104,10 +106,9 @@ void AwaitTasks(Context& context, const std::vector<std::uint64_t>& tasks, const
     auto task = any ? waiter.AwaitAny(tasks) : waiter.Await(tasks[i]);
     if (!task) return context.Fail(task.error());
     if (!*task) {
+      const std::string what = any ? "no task has" : fmt::format("task {} has not", tasks[i]);
       context.Fail(
-          {ErrorCode::kUnavailable, (any ? "no task" : "task " + std::to_string(tasks[i])) +
-                                        (any ? " has ended within " : " has not ended within ") +
-                                        base::FormatSpan(*flags.timeout)});
+          Unavailable("{} ended within {}", what, base::FormatSpan(*flags.timeout)).error());
       context.exit_code = kExitTimeout;
       return;
     }
@@ -126,7 +127,7 @@ void AwaitTasks(Context& context, const std::vector<std::uint64_t>& tasks, const
 }
 
 Result<Unit> RunWait(Context& context, const WaitFlags& flags) {
-  AwaitTasks(context, CARMA_TRY(ResolveTasks(context, flags.tasks, "@", Last::kArray)), flags);
+  AwaitTasks(context, CARMA_TRY(ResolveTasks(context, flags.tasks, Last::kArray)), flags);
   return Unit{};
 }
 

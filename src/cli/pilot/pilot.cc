@@ -231,8 +231,7 @@ class Pilot {
     const auto reservations = CARMA_TRY(ListReservations(context_.client()));
     for (const api::ReservationView& view : reservations.value) {
       if (view.why != kEndOfAllocation) continue;
-      CARMA_TRY(context_.client().Call("POST", fmt::format("/v1/reservations/{}/remove", view.id),
-                                       "", kAnswerS));
+      CARMA_TRY(context_.client().Call("POST", fmt::format("/v1/reservations/{}/remove", view.id)));
     }
     return Unit{};
   }

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "base/text.h"
+#include "base/try.h"
 #include "cli/calls.h"
 #include "cli/client/output_reader.h"
 #include "cli/client/task_table.h"
@@ -48,10 +49,9 @@ class Top {
     state_.user = OwnUserName();
   }
 
-  void Run() {
+  Result<Unit> Run() {
     // Fetches data before the screen is opened, so that an error is shown as a plain message.
-    if (const auto server = GetOverview(context_.client()); !server)
-      return context_.Fail(server.error());
+    CARMA_TRY(GetOverview(context_.client()));
     CursesScreen screen;
     while (!left_) {
       if (SteadyClock::now() >= next_) Refresh();
@@ -60,6 +60,7 @@ class Top {
       const auto stroke = screen.Await(std::max(left, std::chrono::milliseconds(1)));
       if (stroke) Do(TakeStroke(*stroke, data_, screen.size(), state_));
     }
+    return Unit{};
   }
 
  private:
@@ -141,17 +142,14 @@ class Top {
   bool left_ = false;
 };
 
-void RunTop(Context& context, double interval_s) {
+Result<Unit> RunTop(Context& context, double interval_s) {
   if (context.json) {
-    const auto server = GetOverview(context.client());
-    if (!server) return context.Fail(server.error());
-    return Print(context, server->text + "\n");
+    Print(context, CARMA_TRY(GetOverview(context.client())).text + "\n");
+    return Unit{};
   }
-  if (::isatty(STDIN_FILENO) != 1 || ::isatty(STDOUT_FILENO) != 1) {
-    return context.Fail(
-        {ErrorCode::kInvalid, "top: expected a terminal (carma list and carma gpus need none)"});
-  }
-  Top(context, interval_s).Run();
+  if (::isatty(STDIN_FILENO) != 1 || ::isatty(STDOUT_FILENO) != 1)
+    return Invalid("top: expected a terminal (carma list and carma gpus need none)");
+  return Top(context, interval_s).Run();
 }
 
 }  // namespace
@@ -167,7 +165,7 @@ void AddTopCommand(Syntax app, Context& context) {
       "With --json: prints the server's state once.\n");
   verb.AddOption("--interval", "S", *interval_s, "seconds between updates (default: 1)")
       .Range(0.1, 3600.0);
-  verb.OnRun([&context, interval_s] { RunTop(context, *interval_s); });
+  verb.OnRun([&context, interval_s] { context.Report(RunTop(context, *interval_s)); });
 }
 
 }  // namespace carma::cli
