@@ -108,14 +108,13 @@ Result<std::vector<CheckedTask>> ReadCheck(const Json& json) {
   return ReadList<CheckedTask, &ReadCheckedTask>(json, "tasks");
 }
 
-// The fields of a list of tasks, without braces. The texts are already JSON, so they are joined
-// unchanged instead of being parsed again.
-std::string ListFields(const std::vector<std::string>& specs, const std::string& common) {
+// The fields of a list or an array of tasks, without braces. The texts are already JSON, so they
+// are joined unchanged instead of being parsed again.
+std::string TaskFields(const std::vector<std::string>& specs, const std::string& common,
+                       const std::vector<std::int64_t>& indices) {
+  if (!indices.empty())
+    return fmt::format("\"spec\":{},\"array\":[{}]", specs[0], fmt::join(indices, ","));
   return (common.empty() ? "" : "\"common\":" + common + ",") + "\"tasks\":" + JsonList(specs);
-}
-
-std::string ArrayFields(const std::string& spec, const std::vector<std::int64_t>& indices) {
-  return fmt::format("\"spec\":{},\"array\":[{}]", spec, fmt::join(indices, ","));
 }
 
 std::string DrainBody(const std::string& reason, std::optional<base::Time> empty_by) {
@@ -130,22 +129,6 @@ std::string RequestField() {
   if (::getrandom(chance.data(), sizeof chance, 0) != static_cast<ssize_t>(sizeof chance))
     return "";
   return fmt::format("\"request\":\"{:016x}{:016x}\",", chance[0], chance[1]);
-}
-
-// Retries the request for a while if the connection drops, for example because the daemon is
-// restarting. The daemon recognises a repeated submission by its name.
-Called<Submission> Submit(api::Client& client, const std::string& fields) {
-  const std::string body = "{" + RequestField() + fields + "}";
-  Result<std::string> answer = client.Call("POST", "/v1/tasks", body, kSubmitTimeoutS);
-  if (!answer && client.cut()) {
-    const auto patience = std::chrono::steady_clock::now() + kRepeatFor;
-    while (!answer && answer.error().code == ErrorCode::kUnavailable &&
-           std::chrono::steady_clock::now() < patience) {
-      ::poll(nullptr, 0, kRepeatAfterMs);
-      answer = client.Call("POST", "/v1/tasks", body, kSubmitTimeoutS);
-    }
-  }
-  return Parse(std::move(answer), &ReadSubmission);
 }
 
 }  // namespace
@@ -291,24 +274,30 @@ Called<std::vector<api::UsageView>> ListUsage(api::Client& client, const std::st
   return ParseList<api::UsageView>(client.Get("/v1/usage?" + query, kBooksAnswerS), "usage");
 }
 
+// Retries the request for a while if the connection drops, for example because the daemon is
+// restarting. The daemon recognises a repeated submission by its name.
 Called<Submission> SubmitTasks(api::Client& client, const std::vector<std::string>& specs,
-                               const std::string& common) {
-  return Submit(client, ListFields(specs, common));
-}
-
-Called<Submission> SubmitArray(api::Client& client, const std::string& spec,
+                               const std::string& common,
                                const std::vector<std::int64_t>& indices) {
-  return Submit(client, ArrayFields(spec, indices));
+  const std::string body = "{" + RequestField() + TaskFields(specs, common, indices) + "}";
+  Result<std::string> answer = client.Call("POST", "/v1/tasks", body, kSubmitTimeoutS);
+  if (!answer && client.cut()) {
+    const auto patience = std::chrono::steady_clock::now() + kRepeatFor;
+    while (!answer && answer.error().code == ErrorCode::kUnavailable &&
+           std::chrono::steady_clock::now() < patience) {
+      ::poll(nullptr, 0, kRepeatAfterMs);
+      answer = client.Call("POST", "/v1/tasks", body, kSubmitTimeoutS);
+    }
+  }
+  return Parse(std::move(answer), &ReadSubmission);
 }
 
 Called<std::vector<CheckedTask>> CheckTasks(api::Client& client,
                                             const std::vector<std::string>& specs,
-                                            const std::vector<std::int64_t>& indices,
-                                            const std::string& common) {
-  const std::string fields =
-      indices.empty() ? ListFields(specs, common) : ArrayFields(specs[0], indices);
-  return Parse(client.Call("POST", "/v1/tasks?check=1", "{" + fields + "}", kSubmitTimeoutS),
-               &ReadCheck);
+                                            const std::string& common,
+                                            const std::vector<std::int64_t>& indices) {
+  const std::string body = "{" + TaskFields(specs, common, indices) + "}";
+  return Parse(client.Call("POST", "/v1/tasks?check=1", body, kSubmitTimeoutS), &ReadCheck);
 }
 
 Called<Submission> RedoTask(api::Client& client, std::uint64_t id, const std::string& changes) {

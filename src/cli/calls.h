@@ -116,10 +116,10 @@ struct Submission {
 // specs: JSON texts of task::TaskSpec; common: a JSON object with the values of missing fields, or
 // empty. One request with a unique name submits all tasks or none. If the connection drops before
 // the response arrives, the request is retried for a few seconds; the daemon accepts it only once.
+// indices: the array indices, or empty if this is not an array.
 Called<Submission> SubmitTasks(api::Client& client, const std::vector<std::string>& specs,
-                               const std::string& common = "");
-Called<Submission> SubmitArray(api::Client& client, const std::string& spec,
-                               const std::vector<std::int64_t>& indices);
+                               const std::string& common = "",
+                               const std::vector<std::int64_t>& indices = {});
 
 struct CheckedTask {
   std::string name;
@@ -135,12 +135,11 @@ struct CheckedTask {
   std::string reason_text;
   friend bool operator==(const CheckedTask&, const CheckedTask&) = default;
 };
-// A dry run of SubmitTasks() or SubmitArray(). indices: the array indices, or empty if this is not
-// an array. Returns kConflict if a task can never run here.
+// A dry run of SubmitTasks(). Returns kConflict if a task can never run here.
 Called<std::vector<CheckedTask>> CheckTasks(api::Client& client,
                                             const std::vector<std::string>& specs,
-                                            const std::vector<std::int64_t>& indices,
-                                            const std::string& common = "");
+                                            const std::string& common,
+                                            const std::vector<std::int64_t>& indices = {});
 
 // Submits the task again as a new task of the same owner, without its dependencies, begin time or
 // hold. changes: a JSON object with the fields that differ, or empty.

@@ -193,7 +193,7 @@ Result<Unit> Check(Context& context, const Batch& batch, const std::string& name
     const std::size_t end = ChunkEnd(batch, checked);
     const auto first = batch.specs.begin() + static_cast<std::ptrdiff_t>(checked);
     const auto last = batch.specs.begin() + static_cast<std::ptrdiff_t>(end);
-    const auto answer = CheckTasks(context.client(), {first, last}, {}, batch.common);
+    const auto answer = CheckTasks(context.client(), {first, last}, batch.common);
     if (!answer && answer.error().code == ErrorCode::kUnavailable) {
       Warn(context, answer.error().message + "; checked without it");
       break;

@@ -19,13 +19,14 @@ namespace {
 
 constexpr std::size_t kMostCascaded = 100'000;  // limit on tasks searched for dependents
 
+std::vector<std::string> SpecsOf(const Described& described) {
+  return described.specs.empty() ? std::vector{described.spec} : described.specs;
+}
+
 Result<Unit> RunCheck(Context& context, const Described& described) {
-  const bool sweeps = !described.specs.empty();
-  const auto checked =
-      CheckTasks(context.client(), sweeps ? described.specs : std::vector{described.spec},
-                 described.indices, described.common);
-  const std::size_t count =
-      sweeps ? described.specs.size() : std::max<std::size_t>(1, described.indices.size());
+  const std::vector<std::string> specs = SpecsOf(described);
+  const auto checked = CheckTasks(context.client(), specs, described.common, described.indices);
+  const std::size_t count = std::max(specs.size(), described.indices.size());
   if (checked) {
     Print(context, context.json ? checked->text + "\n" : CheckText(checked->value, count));
     return Unit{};
@@ -110,11 +111,8 @@ Result<Unit> RunSubmit(Context& context, const SubmitFlags& flags) {
     for (const std::string& note : described.notes) Warn(context, note);
     return RunCheck(context, described);
   }
-  const auto answer = !described.specs.empty()
-                          ? SubmitTasks(context.client(), described.specs, described.common)
-                      : described.indices.empty()
-                          ? SubmitTasks(context.client(), {described.spec})
-                          : SubmitArray(context.client(), described.spec, described.indices);
+  const auto answer =
+      SubmitTasks(context.client(), SpecsOf(described), described.common, described.indices);
   if (!answer) return std::unexpected(NamedAsTyped(answer.error()));
   Announce(context, *answer, flags.parsable);
   if (context.json) Print(context, answer->text + "\n");
