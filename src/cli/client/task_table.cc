@@ -190,10 +190,8 @@ const std::vector<ListColumn>& ListColumns() {
 constexpr const char* kUsualColumns = "id,name,params,user,st,time,gpus,mem,progress,where";
 
 const ListColumn* FindColumn(std::string_view key) {
-  for (const ListColumn& column : ListColumns()) {
-    if (column.key == key) return &column;
-  }
-  return nullptr;
+  const auto found = std::ranges::find(ListColumns(), key, &ListColumn::key);
+  return found == ListColumns().end() ? nullptr : &*found;
 }
 
 using Alike = std::tuple<std::uint64_t, std::string, std::string, std::string>;

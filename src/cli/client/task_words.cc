@@ -30,6 +30,19 @@ std::tm LocalParts(std::int64_t ms) {
   return parts;
 }
 
+// A time, shortened according to how far it is from now: "14:20", "Tue 09:05", "2026-03-01 14:20".
+std::string MomentBrief(std::int64_t ms, std::int64_t now_ms) {
+  const std::string whole = Minute(ms);
+  const std::tm then = LocalParts(ms);
+  const std::tm now = LocalParts(now_ms);
+  const std::string time = whole.substr(11);
+  if (then.tm_year == now.tm_year && then.tm_yday == now.tm_yday) return time;
+  // A weekday is unambiguous only within a week, so it is used only for the next six days.
+  if (ms > now_ms && ms - now_ms < 6 * kDayMs)
+    return std::string(kDays[static_cast<std::size_t>(then.tm_wday)]) + " " + time;
+  return whole;
+}
+
 using task::ProgressReport;
 
 std::string LeftText(const ProgressReport& progress, std::int64_t now_ms) {
@@ -166,18 +179,6 @@ std::string CommandText(const TaskView& task) {
 
 std::string Minute(std::int64_t ms) {
   return base::FormatTime(base::FromMs(ms)).substr(0, 16);
-}
-
-std::string MomentBrief(std::int64_t ms, std::int64_t now_ms) {
-  const std::string whole = Minute(ms);
-  const std::tm then = LocalParts(ms);
-  const std::tm now = LocalParts(now_ms);
-  const std::string time = whole.substr(11);
-  if (then.tm_year == now.tm_year && then.tm_yday == now.tm_yday) return time;
-  // A weekday is unambiguous only within a week, so it is used only for the next six days.
-  if (ms > now_ms && ms - now_ms < 6 * kDayMs)
-    return std::string(kDays[static_cast<std::size_t>(then.tm_wday)]) + " " + time;
-  return whole;
 }
 
 std::string StartBrief(const std::optional<std::int64_t>& latest_ms,

@@ -58,8 +58,6 @@ std::string StartSentences(const std::optional<std::int64_t>& latest_ms,
                            const std::optional<std::int64_t>& likely_ms, std::int64_t now_ms);
 // "2026-03-01 14:20".
 std::string Minute(std::int64_t ms);
-// A time, shortened according to how far it is from now: "14:20", "Tue 09:05", "2026-03-01 14:20".
-std::string MomentBrief(std::int64_t ms, std::int64_t now_ms);
 
 // ---- a task's progress ----
 

@@ -166,15 +166,12 @@ void MeasureContexts(const config::Settings& settings, const DriverFacts& driver
     if (!context.not_measured.empty()) continue;
     const std::string library = settings.nvml_library;
     const std::string uuid = (*driver.gpus)[context.gpu].info.uuid;
-    std::optional<Cost> cost =
-        Within<Cost>(kContextPatience, [library, uuid] { return MeasureOne(library, uuid); });
-    if (cost) {
-      context.cost = std::move(*cost);
-    } else {
-      context.cost = std::unexpected(
-          gpu::ContextTrouble{.kind = gpu::ContextTrouble::Kind::kHung,
-                              .text = "the driver has not responded since a context was created"});
-    }
+    const gpu::ContextTrouble hung{
+        .kind = gpu::ContextTrouble::Kind::kHung,
+        .text = "the driver has not responded since a context was created"};
+    context.cost =
+        Within<Cost>(kContextPatience, [library, uuid] { return MeasureOne(library, uuid); })
+            .value_or(std::unexpected(hung));
   }
 }
 

@@ -16,6 +16,11 @@
 namespace carma::cli {
 namespace {
 
+std::string_view LevelName(Level level) {
+  constexpr std::string_view kNames[] = {"ok", "warn", "bad"};
+  return kNames[static_cast<std::size_t>(level)];
+}
+
 base::Json GpuJson(const GpuFacts& known) {
   base::Json gpu = {{"uuid", known.info.uuid}, {"name", known.info.name}, {"pci", known.info.pci}};
   if (known.info.mig) {
@@ -105,11 +110,6 @@ std::vector<Finding> Folded(const std::vector<Finding>& findings) {
 }
 
 }  // namespace
-
-std::string_view LevelName(Level level) {
-  constexpr std::string_view kNames[] = {"ok", "warn", "bad"};
-  return kNames[static_cast<std::size_t>(level)];
-}
 
 std::vector<Finding> CheckDriver(const DriverFacts& facts, const config::Settings& settings) {
   std::vector<Finding> findings;

@@ -7,7 +7,6 @@
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -27,7 +26,6 @@ enum class Level {
   kWarn,  // CARMA works, but with limitations
   kBad,   // something will not work
 };
-std::string_view LevelName(Level level);  // "ok", "warn", "bad"
 
 struct Finding {
   std::string topic;  // "driver", "gpu 0", "rights" …

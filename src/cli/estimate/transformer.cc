@@ -15,7 +15,10 @@
 #include "cli/client/verbs.h"
 #include "cli/table.h"
 #include "estimate/recipe/plan_files.h"
+#include "estimate/training_plan.h"
 #include "estimate/training_words.h"
+#include "estimate/transformer/peak.h"
+#include "estimate/transformer_config.h"
 
 namespace carma::cli {
 namespace {
@@ -92,6 +95,63 @@ Result<TransformerConfig> ReadModel(const std::string& path, const std::string& 
   return config;
 }
 
+std::string TransformerText(const std::string& file, const TransformerConfig& config,
+                            const TrainingPlan& plan, const TransformerEstimate& estimate) {
+  std::string text =
+      fmt::format("{}: {}, {}, {:.1f} M parameters, {:.1f} M trained\n",
+                  base::Printable(file, 4096), config.family, base::Counted(config.layers, "layer"),
+                  estimate.parameters / 1e6, estimate.trained_parameters / 1e6);
+  text += fmt::format("{} x {} tokens per GPU and step; the peak is reached in {}\n\n", plan.batch,
+                      plan.sequence, PhaseText(estimate.phase));
+  Table parts({{"PART"}, {"SIZE", true}});
+  for (const auto& [name, mib] : NamedParts(estimate)) {
+    if (mib > 0 || std::string_view(name) != "beside")
+      parts.Add({{name}, {base::FormatMib(std::llround(mib))}});
+  }
+  text += parts.Text(Screen{}) + "\n";
+  Table sums({{"MEMORY"}, {"POINT", true}, {"BOUND", true}, {"MEANING"}});
+  const auto add = [&](const char* name, const MemoryBound& bound, const char* meaning) {
+    sums.Add({{name},
+              {base::FormatMib(bound.point_mib)},
+              {base::FormatMib(bound.bound_mib)},
+              {meaning}});
+  };
+  add("needed", estimate.needed, "allocated by PyTorch");
+  add("reserved", estimate.reserved, "including its allocator's cache");
+  add("shown", estimate.shown, "as nvidia-smi shows it; request this much per GPU");
+  text += sums.Text(Screen{});
+  text +=
+      fmt::format("\nFor the GPU that needs the most memory; BOUND covers {:g} % of such runs.\n",
+                  100 * estimate.coverage);
+  for (const std::string& warning : estimate.warnings) text += "note: " + warning + "\n";
+  return text;
+}
+
+// One JSON object; see docs/use/api.md.
+std::string TransformerJson(const std::string& file, const TransformerConfig& config,
+                            const TransformerEstimate& estimate) {
+  base::Json parts = base::Json::object();
+  for (const auto& [name, mib] : NamedParts(estimate)) parts[fmt::format("{}_mib", name)] = mib;
+  const auto bound = [](const MemoryBound& each) {
+    return base::Json{{"point_mib", each.point_mib}, {"bound_mib", each.bound_mib}};
+  };
+  return base::DumpJson({{"file", file},
+                         {"method", "transformer"},
+                         {"family", config.family},
+                         {"parameters", std::llround(estimate.parameters)},
+                         {"trained_parameters", std::llround(estimate.trained_parameters)},
+                         {"phase", base::WordOf(estimate.phase)},
+                         {"parts", std::move(parts)},
+                         {"needed", bound(estimate.needed)},
+                         {"reserved", bound(estimate.reserved)},
+                         {"shown", bound(estimate.shown)},
+                         {"point_mib", estimate.shown.point_mib},
+                         {"bound_mib", estimate.shown.bound_mib},
+                         {"coverage", estimate.coverage},
+                         {"warnings", estimate.warnings}}) +
+         "\n";
+}
+
 }  // namespace
 
 void AddTransformerOptions(Syntax verb, TransformerFlags& flags) {
@@ -131,62 +191,6 @@ void AddTransformerOptions(Syntax verb, TransformerFlags& flags) {
                  "GPU memory; when it is almost full, the allocator frees cached memory")
       .Group(group)
       .Positive();
-}
-
-std::string TransformerText(const std::string& file, const TransformerConfig& config,
-                            const TrainingPlan& plan, const TransformerEstimate& estimate) {
-  std::string text =
-      fmt::format("{}: {}, {}, {:.1f} M parameters, {:.1f} M trained\n",
-                  base::Printable(file, 4096), config.family, base::Counted(config.layers, "layer"),
-                  estimate.parameters / 1e6, estimate.trained_parameters / 1e6);
-  text += fmt::format("{} x {} tokens per GPU and step; the peak is reached in {}\n\n", plan.batch,
-                      plan.sequence, PhaseText(estimate.phase));
-  Table parts({{"PART"}, {"SIZE", true}});
-  for (const auto& [name, mib] : NamedParts(estimate)) {
-    if (mib > 0 || std::string_view(name) != "beside")
-      parts.Add({{name}, {base::FormatMib(std::llround(mib))}});
-  }
-  text += parts.Text(Screen{}) + "\n";
-  Table sums({{"MEMORY"}, {"POINT", true}, {"BOUND", true}, {"MEANING"}});
-  const auto add = [&](const char* name, const MemoryBound& bound, const char* meaning) {
-    sums.Add({{name},
-              {base::FormatMib(bound.point_mib)},
-              {base::FormatMib(bound.bound_mib)},
-              {meaning}});
-  };
-  add("needed", estimate.needed, "allocated by PyTorch");
-  add("reserved", estimate.reserved, "including its allocator's cache");
-  add("shown", estimate.shown, "as nvidia-smi shows it; request this much per GPU");
-  text += sums.Text(Screen{});
-  text +=
-      fmt::format("\nFor the GPU that needs the most memory; BOUND covers {:g} % of such runs.\n",
-                  100 * estimate.coverage);
-  for (const std::string& warning : estimate.warnings) text += "note: " + warning + "\n";
-  return text;
-}
-
-std::string TransformerJson(const std::string& file, const TransformerConfig& config,
-                            const TransformerEstimate& estimate) {
-  base::Json parts = base::Json::object();
-  for (const auto& [name, mib] : NamedParts(estimate)) parts[fmt::format("{}_mib", name)] = mib;
-  const auto bound = [](const MemoryBound& each) {
-    return base::Json{{"point_mib", each.point_mib}, {"bound_mib", each.bound_mib}};
-  };
-  return base::DumpJson({{"file", file},
-                         {"method", "transformer"},
-                         {"family", config.family},
-                         {"parameters", std::llround(estimate.parameters)},
-                         {"trained_parameters", std::llround(estimate.trained_parameters)},
-                         {"phase", base::WordOf(estimate.phase)},
-                         {"parts", std::move(parts)},
-                         {"needed", bound(estimate.needed)},
-                         {"reserved", bound(estimate.reserved)},
-                         {"shown", bound(estimate.shown)},
-                         {"point_mib", estimate.shown.point_mib},
-                         {"bound_mib", estimate.shown.bound_mib},
-                         {"coverage", estimate.coverage},
-                         {"warnings", estimate.warnings}}) +
-         "\n";
 }
 
 Result<Unit> RunTransformer(Context& context, const TransformerFlags& flags) {

@@ -5,10 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "base/result.h"
 #include "cli/command.h"
-#include "estimate/training_plan.h"
-#include "estimate/transformer/peak.h"
-#include "estimate/transformer_config.h"
 #include "task/describe/description.h"
 #include "task/describe/training.h"
 
@@ -26,13 +24,6 @@ struct TransformerFlags {
 
 // Adds the options that describe a training run.
 void AddTransformerOptions(Syntax verb, TransformerFlags& flags);
-
-std::string TransformerText(const std::string& file, const estimate::TransformerConfig& config,
-                            const estimate::TrainingPlan& plan,
-                            const estimate::TransformerEstimate& estimate);
-// One JSON object; see docs/use/api.md.
-std::string TransformerJson(const std::string& file, const estimate::TransformerConfig& config,
-                            const estimate::TransformerEstimate& estimate);
 
 // Reads the files, estimates and prints.
 Result<Unit> RunTransformer(Context& context, const TransformerFlags& flags);
