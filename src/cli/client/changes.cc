@@ -106,8 +106,7 @@ base::Error NamedAsTyped(base::Error error) {
   return error;
 }
 
-Result<std::string> ChangesOf(Context& context,
-                              const std::vector<std::pair<std::string, std::string>>& settings) {
+Result<std::string> ChangesOf(Context& context, const Settings& settings) {
   if (settings.empty()) return "";
   auto caller = CARMA_TRY(CallerContext());
   const auto resolved = CARMA_TRY(WithTasksResolved(context, settings));

@@ -4,20 +4,18 @@
 #include <cstdint>
 #include <map>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "api/task_view.h"
 #include "base/result.h"
-#include "cli/command.h"
+#include "cli/client/verbs.h"
 
 namespace carma::cli {
 
 // Returns a JSON object with the fields that these submit options set, or "" if there are no
 // options. A removed field is null ("--time unlimited"). Reads the daemon's clock if needed.
 // Returns kInvalid "--gpus: …" if an option is invalid.
-Result<std::string> ChangesOf(Context& context,
-                              const std::vector<std::pair<std::string, std::string>>& settings);
+Result<std::string> ChangesOf(Context& context, const Settings& settings);
 
 // Replaces a field name at the start of the message with what the user typed: "qos: …" becomes
 // "--qos: …", "name: …" becomes "--job-name: …", "command/2: …" becomes "argument 2: …".

@@ -427,8 +427,8 @@ void AddTaskOptions(Syntax verb, bool (*wants)(std::string_view name), bool show
   }
 }
 
-std::vector<std::pair<std::string, std::string>> GivenOptions(Syntax verb) {
-  std::vector<std::pair<std::string, std::string>> given;
+Settings GivenOptions(Syntax verb) {
+  Settings given;
   for (auto& [name, value] : verb.GivenOptions()) {
     const task::OptionInfo* info = task::FindOption(name);
     if (info) given.emplace_back(name, info->value.empty() ? "" : std::move(value));

@@ -58,7 +58,7 @@ std::string InputName(const std::string& path);
 struct SubmitFlags {
   // The options of task/describe/options.h that the user set, with their values, in order. The
   // value of a switch is empty.
-  std::vector<std::pair<std::string, std::string>> settings;
+  Settings settings;
   // `carma run`: the task runs in the caller's terminal.
   struct Here {
     std::string name;       // task::TaskSpec::attach
@@ -79,7 +79,7 @@ struct SubmitFlags {
 // Adds the options of task/describe/options.h, or only those for which `wants` returns true. The
 // values are collected in the order of the command line. shown: whether the help shows the options.
 void AddTaskOptions(Syntax verb, bool (*wants)(std::string_view name) = nullptr, bool shown = true);
-std::vector<std::pair<std::string, std::string>> GivenOptions(Syntax verb);
+Settings GivenOptions(Syntax verb);
 Result<Unit> RunSubmit(Context& context, const SubmitFlags& flags);
 Result<Unit> RunBatch(Context& context, const SubmitFlags& flags);
 // Whether `carma lease` supports this submit option. Other options are refused.
@@ -88,7 +88,7 @@ bool IsForLease(std::string_view option);
 Result<Unit> RunLease(Context& context, SubmitFlags flags);
 struct EditFlags {
   std::vector<std::string> tasks;
-  std::vector<std::pair<std::string, std::string>> settings;  // see SubmitFlags
+  Settings settings;  // see SubmitFlags
 };
 // Whether edit and redo accept this submit option.
 bool IsEditable(std::string_view option);
