@@ -7,9 +7,7 @@
 #include <utility>
 
 #include "base/json.h"
-#include "base/text.h"
 #include "base/try.h"
-#include "cli/calls.h"
 #include "cli/client/describe.h"
 #include "cli/client/task_words.h"
 #include "cli/client/verbs.h"
@@ -108,19 +106,13 @@ base::Error NamedAsTyped(base::Error error) {
 
 Result<std::string> ChangesOf(Context& context, const Settings& settings) {
   if (settings.empty()) return "";
-  auto caller = CARMA_TRY(CallerContext());
+  const auto caller = CARMA_TRY(CallerContext(context, settings));
   const auto resolved = CARMA_TRY(WithTasksResolved(context, settings));
   task::Description description;
   // A description requires a command and a folder. Changes have neither, so these are placeholders.
   description.SetCommand({"true"});
   CARMA_TRY(description.Set("chdir", "/"));
-  for (const auto& [option, value] : resolved) {
-    if (option == "begin") {
-      if (const auto status = GetStatus(context.client()))
-        caller.now = base::FromMs(status->value.now_ms);
-    }
-    CARMA_TRY(description.Set(option, value));
-  }
+  for (const auto& [option, value] : resolved) CARMA_TRY(description.Set(option, value));
   const auto specs = description.Finish(caller);
   if (!specs) return std::unexpected(NamedAsTyped(specs.error()));
   for (const std::string& warning : description.warnings()) {

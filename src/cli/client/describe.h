@@ -26,6 +26,9 @@ struct Described {
 
 // Returns the caller's folder, home and environment; kIo or kDenied if the folder is unreadable.
 Result<task::SubmitterContext> CallerContext();
+// Like CallerContext(), but with the daemon's time, which may differ from this machine's, if there
+// is an option --begin, which is relative to it.
+Result<task::SubmitterContext> CallerContext(Context& context, const Settings& settings);
 // Sets the options in the given order. Returns kInvalid "--gpus: …" if an option is invalid.
 Result<Unit> ApplyOptions(const SubmitFlags& flags, task::Description& description);
 // Whether the file is a .rad file, or a script as defined by ApplyWords.

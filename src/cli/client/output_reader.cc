@@ -77,19 +77,14 @@ bool OutputReader::Replaced() const {
 }
 
 Result<bool> OutputReader::CopyNew(std::FILE* out) {
-  if (!fd_) {
-    const auto opened = Open();
+  for (bool opens = !fd_;; opens = true) {
+    const Result<Unit> opened = opens ? Open() : Unit{};
     if (!opened && opened.error().code == ErrorCode::kNotFound) return true;
     if (!opened) return std::unexpected(opened.error());
-  }
-  for (;;) {
     const bool replaced = Replaced();  // checked first, because a replaced file no longer
                                        // grows and the copy is then complete
     const auto copied = CopyRest(out);
     if (!copied || !*copied || !replaced) return copied;
-    const auto opened = Open();
-    if (!opened && opened.error().code == ErrorCode::kNotFound) return true;
-    if (!opened) return std::unexpected(opened.error());
   }
 }
 

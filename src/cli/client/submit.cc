@@ -63,22 +63,20 @@ void AwaitSubmitted(Context& context, const Submission& submission) {
   AwaitTasks(context, ids, {.quiet = true, .tell_start = seen && submission.count == 1});
 }
 
-// Reads the daemon's clock if it may differ from this machine's. --begin is relative to the
-// daemon's clock.
-void TakeDaemonTime(Context& context, const SubmitFlags& flags, task::SubmitterContext& caller) {
-  for (const auto& [option, value] : flags.settings) {
-    if (option != "begin" && option != "b") continue;
-    if (const auto status = GetStatus(context.client()))
-      caller.now = base::FromMs(status->value.now_ms);
-    return;
-  }
-}
-
 }  // namespace
 
+Result<task::SubmitterContext> CallerContext(Context& context, const Settings& settings) {
+  task::SubmitterContext caller = CARMA_TRY(CallerContext());
+  const bool begins = std::ranges::any_of(
+      settings, [](const auto& each) { return each.first == "begin" || each.first == "b"; });
+  if (!begins) return caller;
+  if (const auto status = GetStatus(context.client()))
+    caller.now = base::FromMs(status->value.now_ms);
+  return caller;
+}
+
 Result<Described> DescribeWords(Context& context, const SubmitFlags& flags) {
-  auto caller = CARMA_TRY(CallerContext());
-  TakeDaemonTime(context, flags, caller);
+  const auto caller = CARMA_TRY(CallerContext(context, flags.settings));
   auto resolved = CARMA_TRY(WithTasksResolved(context, flags.settings));
   SubmitFlags meant = flags;
   meant.settings = std::move(resolved);

@@ -2,6 +2,7 @@
 #include <memory>
 
 #include "base/text.h"
+#include "base/try.h"
 #include "cli/command.h"
 #include "cli/pilot/pilot.h"
 
@@ -11,9 +12,7 @@ namespace {
 Option AddSpan(Syntax verb, const char* name, std::optional<base::Duration>& span,
                const char* help) {
   const auto take = [&span](const std::string& text) -> Result<Unit> {
-    const Result<base::Duration> read = base::ParseSpan(text);
-    if (!read) return std::unexpected(read.error());
-    span = *read;
+    span = CARMA_TRY(base::ParseSpan(text));
     return Unit{};
   };
   return verb.AddParsed(name, "SPAN", take, help);
