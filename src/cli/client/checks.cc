@@ -197,9 +197,10 @@ std::vector<std::string> NamesInBraces(std::string_view word) {
   return names;
 }
 
+using Warnings = std::vector<std::string>;
+
 // Warns about missing or unsuitable files that do not prevent the task from starting.
-std::vector<std::string> FileWarnings(const task::TaskSpec& spec) {
-  std::vector<std::string> warnings;
+void WarnOfFiles(const task::TaskSpec& spec, Warnings& warnings) {
   const std::string summary = spec.model_summary.value_or("");
   if (!summary.empty() && spec.dependencies.empty() && ::access(summary.c_str(), R_OK) != 0)
     warnings.push_back(
@@ -218,14 +219,13 @@ std::vector<std::string> FileWarnings(const task::TaskSpec& spec) {
       warnings.push_back(
           fmt::format("--notify: no program {}", base::Printable(target->address, 200)));
   }
-  return warnings;
 }
 
-std::vector<std::string> DeviceWarnings(const task::TaskSpec& spec) {
+void WarnOfDevices(const task::TaskSpec& spec, Warnings& warnings) {
   const std::optional<std::string> script = ScriptOf(spec.command);
-  if (!script) return {};
+  if (!script) return;
   const auto text = base::ReadFile(Below(spec, *script), kMaxSourceBytes);
-  if (!text) return {};
+  if (!text) return;
   int number = 0;
   for (const std::string_view line : base::Split(*text, '\n')) {
     ++number;
@@ -237,19 +237,16 @@ std::vector<std::string> DeviceWarnings(const task::TaskSpec& spec) {
     const std::size_t equals = rest.find('=');
     const bool sets = equals != rest.npos && !rest.substr(equals).starts_with("==") &&
                       rest.substr(0, equals).find_first_not_of("\"'] ") == rest.npos;
-    if (sets) {
-      return {fmt::format(
-          "{}:{}: sets CUDA_VISIBLE_DEVICES, so the task may use GPUs that are not assigned to it",
-          base::Printable(*script, 200), number)};
-    }
+    if (!sets) continue;
+    return warnings.push_back(fmt::format(
+        "{}:{}: sets CUDA_VISIBLE_DEVICES, so the task may use GPUs that are not assigned to it",
+        base::Printable(*script, 200), number));
   }
-  return {};
 }
 
 // Warns about words after the program that were probably meant as options of carma submit.
-std::vector<std::string> OrderWarnings(const task::TaskSpec& spec) {
+void WarnOfOrder(const task::TaskSpec& spec, Warnings& warnings) {
   constexpr std::array<std::string_view, 4> kOwn{"--gpu-mem", "--time", "--array", "--dependency"};
-  std::vector<std::string> warnings;
   for (const std::vector<std::string>& words : {spec.script_args, spec.command}) {
     for (const std::string& word : words) {
       const std::string_view option = std::string_view(word).substr(0, word.find('='));
@@ -259,7 +256,6 @@ std::vector<std::string> OrderWarnings(const task::TaskSpec& spec) {
           option));
     }
   }
-  return warnings;
 }
 
 // Options that have no effect for a task without GPUs, each with a check for whether it was given.
@@ -277,14 +273,14 @@ constexpr std::array<std::pair<std::string_view, bool (*)(Spec)>, 10> kGpuOption
     {"serve", [](Spec spec) { return spec.serve; }},
 }};
 
-std::vector<std::string> GpuOptionWarnings(const task::TaskSpec& spec) {
-  if (spec.gpus > 0) return {};
+void WarnOfGpuOptions(const task::TaskSpec& spec, Warnings& warnings) {
+  if (spec.gpus > 0) return;
   std::vector<std::string> given;
   for (const auto& [option, is_given] : kGpuOptions)
     if (is_given(spec)) given.push_back(fmt::format("--{}", option));
-  if (given.empty()) return {};
-  return {base::Join(given, ", ") + (given.size() == 1 ? " has" : " have") +
-          " no effect with --gpus 0"};
+  if (given.empty()) return;
+  warnings.push_back(fmt::format("{} {} no effect with --gpus 0", base::Join(given, ", "),
+                                 given.size() == 1 ? "has" : "have"));
 }
 
 }  // namespace
@@ -383,10 +379,11 @@ Result<Unit> CheckParameters(const task::TaskSpec& spec) {
 }
 
 std::vector<std::string> StartWarnings(const task::TaskSpec& spec) {
-  std::vector<std::string> warnings = FileWarnings(spec);
-  for (std::string& each : OrderWarnings(spec)) warnings.push_back(std::move(each));
-  for (std::string& each : DeviceWarnings(spec)) warnings.push_back(std::move(each));
-  for (std::string& each : GpuOptionWarnings(spec)) warnings.push_back(std::move(each));
+  Warnings warnings;
+  WarnOfFiles(spec, warnings);
+  WarnOfOrder(spec, warnings);
+  WarnOfDevices(spec, warnings);
+  WarnOfGpuOptions(spec, warnings);
   return warnings;
 }
 

@@ -10,8 +10,6 @@
 #include "cli/mcp/server.h"
 #include "task/process/bounded_run.h"
 
-extern char** environ;
-
 namespace carma::cli {
 namespace {
 

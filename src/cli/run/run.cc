@@ -230,6 +230,13 @@ std::shared_ptr<RunFlags> AddRunOptions(Syntax verb) {
   return flags;
 }
 
+// The settings of a task that a user watches at a terminal, which should not be restarted.
+Settings WatchedSettings(Syntax verb, const char* name) {
+  Settings settings{{"retries", "0"}, {"no-requeue", ""}, {"job-name", name}};
+  std::ranges::move(GivenOptions(verb), std::back_inserter(settings));
+  return settings;
+}
+
 }  // namespace
 
 void AddRunCommand(Syntax app, Context& context) {
@@ -271,10 +278,7 @@ void AddShellCommand(Syntax app, Context& context) {
       "  carma shell -- bash -l        instead of $SHELL\n");
   auto flags = AddRunOptions(verb);
   verb.OnRun([&context, flags, verb] {
-    flags->submit.settings = GivenOptions(verb);
-    // A command that a user watches at a terminal should not be restarted.
-    flags->submit.settings.insert(flags->submit.settings.begin(),
-                                  {{"retries", "0"}, {"no-requeue", ""}, {"job-name", "shell"}});
+    flags->submit.settings = WatchedSettings(verb, "shell");
     if (context.words.empty()) context.words = {base::GetEnv("SHELL", "/bin/sh")};
     context.literal = true;
     context.Report(RunHere(context, *flags));
@@ -295,9 +299,7 @@ void AddSshCommand(Syntax app, Context& context) {
       "docs/use/notebooks.md.\n");
   auto flags = AddRunOptions(verb);
   verb.OnRun([&context, flags, verb] {
-    flags->submit.settings = GivenOptions(verb);
-    flags->submit.settings.insert(flags->submit.settings.begin(),
-                                  {{"retries", "0"}, {"no-requeue", ""}, {"job-name", "ssh"}});
+    flags->submit.settings = WatchedSettings(verb, "ssh");
     context.words = {base::ExecutableDir() + "/../libexec/carma/sshd"};
     context.literal = true;
     flags->terminal = false;
