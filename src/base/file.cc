@@ -37,9 +37,7 @@ Result<std::string> ReadFile(const std::string& path, std::size_t max_bytes) {
   struct stat st {};
   if (::fstat(fd.get(), &st) != 0) return FailErrno(errno, path);
   if (!S_ISREG(st.st_mode)) return Invalid(path + ": not a regular file");
-  Result<std::string> text = ReadAll(fd.get(), max_bytes);
-  if (!text) return Wrap(text.error(), path);
-  return text;
+  return Wrap(ReadAll(fd.get(), max_bytes), path);
 }
 
 Result<Unit> WriteAll(int fd, std::string_view data) {
@@ -116,10 +114,8 @@ Result<Unit> Replace(const std::string& path, std::string_view data, unsigned mo
   Result<Unit> written = Fill(fd.get(), data, like);
   if (written && ::rename(temporary.c_str(), path.c_str()) != 0)
     written = FailErrno(errno, "rename");
-  if (!written) {
-    ::unlink(temporary.c_str());
-    return Wrap(written.error(), path);
-  }
+  if (!written) ::unlink(temporary.c_str());
+  CARMA_TRY(Wrap(std::move(written), path));
   const std::string folder = std::filesystem::path(path).parent_path().string();
   UniqueFd dir(::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (dir) ::fsync(dir.get());
@@ -137,8 +133,7 @@ Result<Unit> WriteFileAtomic(const std::string& path, std::string_view data, uns
   if (there && S_ISREG(before.st_mode)) return Replace(file, data, mode, nullptr);
   const UniqueFd fd(there ? ::open(file.c_str(), O_WRONLY | O_NOFOLLOW | O_CLOEXEC)
                           : ::open(path.c_str(), O_WRONLY | O_CLOEXEC));
-  const Result<Unit> written = fd ? WriteAll(fd.get(), data) : FailErrno(errno, "open");
-  return written ? written : Wrap(written.error(), path);
+  return Wrap(fd ? WriteAll(fd.get(), data) : FailErrno(errno, "open"), path);
 }
 
 Result<Unit> RewriteFileAtomic(const std::string& path, std::string_view data) {
