@@ -80,8 +80,7 @@ Finding Compare(const std::string& type, const gpu::ContextCost& cost,
   Finding finding{"context", Level::kOk,
                   fmt::format("{}: {} MiB (measured{}); {}", type, cost.mib,
                               cost.of_process ? "" : " by the increase in GPU memory use",
-                              AssumedText(assumed)),
-                  ""};
+                              AssumedText(assumed))};
   // Any value above the bare context is plausible: only finished tasks show what libraries need.
   const std::int64_t libraries_mib = assumed.mib - cost.mib;
   if (libraries_mib >= 0) return finding;
@@ -134,8 +133,7 @@ Finding CheckContext(const ContextFacts& facts) {
   if (!facts.not_measured.empty()) {
     return {"context", Level::kOk,
             fmt::format("{}: not measured, {}; {}", type, facts.not_measured,
-                        AssumedText(facts.assumed)),
-            ""};
+                        AssumedText(facts.assumed))};
   }
   if (facts.cost) return Compare(type, *facts.cost, facts.assumed);
   return {"context", LevelOf(facts.cost.error().kind),

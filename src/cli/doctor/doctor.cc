@@ -125,7 +125,7 @@ std::vector<Finding> CheckDriver(const DriverFacts& facts, const config::Setting
   add(facts.simulated ? "simulated driver " : "driver ", facts.versions->driver);
   add("NVML ", facts.versions->nvml);
   add("CUDA up to ", facts.versions->cuda);
-  findings.push_back({"driver", Level::kOk, base::Join(pieces, ", "), ""});
+  findings.push_back({"driver", Level::kOk, base::Join(pieces, ", ")});
   if (!facts.gpus) {
     findings.push_back({"gpus", Level::kBad, base::Printable(facts.gpus.error().message),
                         "see the kernel log (dmesg) for NVRM lines; a reboot may be needed"});

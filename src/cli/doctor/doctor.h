@@ -31,7 +31,7 @@ struct Finding {
   std::string topic;  // "driver", "gpu 0", "rights" …
   Level level = Level::kOk;
   std::string text;                     // one line
-  std::string remedy;                   // what to do, one line; empty for kOk
+  std::string remedy = {};              // what to do, one line; empty for kOk
   std::optional<std::size_t> gpu = {};  // if the finding is about a single GPU
 };
 

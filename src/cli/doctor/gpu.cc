@@ -365,8 +365,7 @@ std::vector<Finding> CheckMig(const DriverFacts& driver, const config::Settings&
   findings.push_back({"mig", Level::kOk,
                       fmt::format("{} of {} boards partitioned: {}; {}", division.boards.size(),
                                   division.boards.size() + division.whole,
-                                  CountedProfiles(division.profiles), sharing),
-                      ""});
+                                  CountedProfiles(division.profiles), sharing)});
   if (division.whole == 0) {
     findings.push_back({"mig", Level::kWarn,
                         "every GPU is partitioned: multi-GPU tasks can never run, because a task "

@@ -86,7 +86,7 @@ Finding MemoryLimitsFinding(const api::StatusView& status) {
   }
   if (!status.no_memory_limits.empty())
     text += "; not by the kernel: " + base::Printable(status.no_memory_limits, 400);
-  return {"GPU memory", Level::kOk, std::move(text), ""};
+  return {"GPU memory", Level::kOk, std::move(text)};
 }
 
 }  // namespace
@@ -122,24 +122,22 @@ std::vector<Finding> CheckRights(const std::string& root, bool is_root, bool sim
         "run carmad as root, or add this user to the device files' group");
   }
   if (findings.empty()) {
-    findings.push_back(
-        {"rights", Level::kOk,
-         is_root
-             ? "root: every process can be seen and attributed"
-             : "all required access is permitted; a daemon run by this user serves only this user",
-         ""});
+    findings.push_back({"rights", Level::kOk,
+                        is_root ? "root: every process can be seen and attributed"
+                                : "all required access is permitted; a daemon run by this user "
+                                  "serves only this user"});
   }
   return findings;
 }
 
 Finding CheckCgroups(const task::CgroupBase& place, const config::Settings& settings) {
-  if (!settings.cgroups) return {"cgroups", Level::kOk, "not used (task.cgroups = false)", ""};
+  if (!settings.cgroups) return {"cgroups", Level::kOk, "not used (task.cgroups = false)"};
   if (place.path.empty()) {
     return {"cgroups", Level::kWarn, base::Printable(place.reason),
             "run carmad as a systemd service with Delegate=yes; until then tasks are tracked by "
             "process group and ancestry"};
   }
-  return {"cgroups", Level::kOk, "one cgroup per task below " + base::Printable(place.path), ""};
+  return {"cgroups", Level::kOk, "one cgroup per task below " + base::Printable(place.path)};
 }
 
 Finding CheckDisk(const Result<DiskFacts>& disk) {
@@ -182,7 +180,7 @@ Finding CheckClock(const ClockFacts& clock) {
     return {"clock", Level::kWarn, now + ", not synchronised",
             "run a time service (systemd-timesyncd, chrony)"};
   }
-  return {"clock", Level::kOk, now + ", synchronised", ""};
+  return {"clock", Level::kOk, now + ", synchronised"};
 }
 
 Finding CheckProfiles(const config::Settings& settings, const std::vector<std::string>& gpu_types) {
@@ -195,7 +193,7 @@ Finding CheckProfiles(const config::Settings& settings, const std::vector<std::s
   const Result<std::string> text =
       base::ReadFile(settings.estimate_profiles, profile::kMaxProfilesBytes);
   if (!text && text.error().code == ErrorCode::kDenied)
-    return {"profiles", Level::kOk, path + ": not checked (no permission to read it)", ""};
+    return {"profiles", Level::kOk, path + ": not checked (no permission to read it)"};
   if (!text) return broken(text.error().message);
   const auto profiles = profile::ParseProfiles(*text, settings.estimate_profiles);
   if (!profiles) return broken(profiles.error().message);
@@ -219,8 +217,7 @@ Finding CheckProfiles(const config::Settings& settings, const std::vector<std::s
   }
   return {
       "profiles", Level::kOk,
-      fmt::format("{}: {} of {} profiles have a signature", path, signed_lines, profiles->size()),
-      ""};
+      fmt::format("{}: {} of {} profiles have a signature", path, signed_lines, profiles->size())};
 }
 
 std::vector<Finding> CheckNotices(const std::string& root, const config::Settings& settings) {
@@ -230,7 +227,7 @@ std::vector<Finding> CheckNotices(const std::string& root, const config::Setting
   std::vector<Finding> findings;
   if (allowed("mail")) {
     const std::string shown = base::Printable(settings.notify_sendmail);
-    findings.push_back({"notices", Level::kOk, "mail through " + shown, ""});
+    findings.push_back({"notices", Level::kOk, "mail through " + shown});
     if (!base::IsProgram(root + settings.notify_sendmail)) {
       findings.back() = {
           "notices", Level::kWarn, "mail cannot be sent: there is no program " + shown,
@@ -239,7 +236,7 @@ std::vector<Finding> CheckNotices(const std::string& root, const config::Setting
     }
   }
   if (allowed("webhook")) {
-    findings.push_back({"notices", Level::kOk, "webhooks through curl", ""});
+    findings.push_back({"notices", Level::kOk, "webhooks through curl"});
     const auto has_curl = [&](const char* folder) {
       return base::IsProgram(root + folder + "/curl");
     };
@@ -336,8 +333,7 @@ std::vector<Finding> CheckDaemon(const DaemonFacts& daemon, const std::vector<Fi
   std::vector<Finding> findings = {
       {"daemon", Level::kOk,
        fmt::format("carmad {}, pid {}, {}", base::Printable(status->version, 40), status->pid,
-                   base::Printable(status->policy)),
-       ""}};
+                   base::Printable(status->policy))}};
   const auto warn = [&](std::string text, std::string remedy) {
     findings.push_back({"daemon", Level::kWarn, std::move(text), std::move(remedy)});
   };

@@ -32,8 +32,7 @@ Finding CheckCarmad(const SlurmFacts& facts) {
   if (facts.gpus)
     return {"carmad", Level::kOk,
             fmt::format("responds at {}; {} GiB on {} for tasks", facts.socket,
-                        UsableGib(*facts.gpus), base::Counted(std::ssize(*facts.gpus), "GPU")),
-            ""};
+                        UsableGib(*facts.gpus), base::Counted(std::ssize(*facts.gpus), "GPU"))};
   return {"carmad", Level::kBad, facts.gpus.error().message,
           "systemctl start carmad, and see carma doctor"};
 }
@@ -60,7 +59,7 @@ Finding CheckPlugin(const SlurmFacts& facts) {
     return {topic, Level::kWarn,
             fmt::format("connects to {}, but this carmad listens on {}", line.socket, facts.socket),
             "name the same socket in plugstack.conf and carma.toml"};
-  return {topic, Level::kOk, fmt::format("{}, for Slurm {}", line.path, facts.plugin_release), ""};
+  return {topic, Level::kOk, fmt::format("{}, for Slurm {}", line.path, facts.plugin_release)};
 }
 
 Finding CheckCount(const SlurmFacts& facts) {
@@ -70,9 +69,8 @@ Finding CheckCount(const SlurmFacts& facts) {
     return {"gres", Level::kBad,
             fmt::format("Slurm does not track GPU memory on node {} (Gres={})", facts.node, gres),
             "add carma to GresTypes and to the node's Gres (carma slurm config)"};
-  if (!facts.gpus) return {"gres", Level::kOk, fmt::format("carma:{}", *count), ""};
-  const std::int64_t usable = UsableGib(*facts.gpus);
-  if (*count == usable) return {"gres", Level::kOk, fmt::format("carma:{}", *count), ""};
+  const std::int64_t usable = facts.gpus ? UsableGib(*facts.gpus) : *count;
+  if (*count == usable) return {"gres", Level::kOk, fmt::format("carma:{}", *count)};
   const Level level = *count > usable ? Level::kBad : Level::kWarn;
   return {"gres", level, fmt::format("Slurm counts {} GiB, but the GPUs have {}", *count, usable),
           fmt::format("Gres=carma:{} for node {}", usable, facts.node)};
@@ -80,7 +78,7 @@ Finding CheckCount(const SlurmFacts& facts) {
 
 Finding CheckDevices(const SlurmFacts& facts) {
   const bool gpus = ValueOf(facts.node_config, "Gres").find("gpu") != std::string::npos;
-  if (!gpus) return {"devices", Level::kOk, "Slurm allocates no GPUs on this node", ""};
+  if (!gpus) return {"devices", Level::kOk, "Slurm allocates no GPUs on this node"};
   return {
       "devices", Level::kWarn,
       "Slurm also allocates GPUs on this node: CARMA treats processes on them as those of other "
@@ -110,7 +108,7 @@ Finding CheckProlog(const SlurmFacts& facts) {
   if (!HasWord(parameters, "nohold_on_prolog_fail"))
     return {"prolog", Level::kWarn, "jobs that start while carmad is down stay held",
             "SchedulerParameters=nohold_on_prolog_fail"};
-  return {"prolog", Level::kOk, prolog, ""};
+  return {"prolog", Level::kOk, prolog};
 }
 
 Finding CheckEpilog(const SlurmFacts& facts) {
@@ -121,7 +119,7 @@ Finding CheckEpilog(const SlurmFacts& facts) {
   if (!MayCallCarma(facts.epilog))
     return {"epilog", Level::kWarn, epilog + " does not mention carma",
             "run carma slurm epilog in it"};
-  return {"epilog", Level::kOk, epilog, ""};
+  return {"epilog", Level::kOk, epilog};
 }
 
 Finding CheckSubmission(const SlurmFacts& facts) {
@@ -130,7 +128,7 @@ Finding CheckSubmission(const SlurmFacts& facts) {
     return {"submission", Level::kWarn,
             "job_submit.lua does not mention carma: --carma-mem is not counted",
             "add the lines that carma slurm config prints"};
-  if (HasWord(plugins, "lua")) return {"submission", Level::kOk, "JobSubmitPlugins=" + plugins, ""};
+  if (HasWord(plugins, "lua")) return {"submission", Level::kOk, "JobSubmitPlugins=" + plugins};
   return {"submission", Level::kWarn, "--carma-mem is not counted without job_submit.lua",
           "set JobSubmitPlugins=lua (carma slurm config names the file), or use --gres=carma:N per "
           "job"};
@@ -141,7 +139,7 @@ Finding CheckSubmission(const SlurmFacts& facts) {
 Finding CheckSpreading(const SlurmFacts& facts) {
   const char* topic = "spreading";
   if (HasWord(ValueOf(facts.config, "SelectTypeParameters"), "CR_LLN"))
-    return {topic, Level::kOk, "CR_LLN: jobs go to the least loaded node", ""};
+    return {topic, Level::kOk, "CR_LLN: jobs go to the least loaded node"};
   const std::string partitions = ValueOf(facts.node_config, "Partitions");
   std::vector<std::string> filling;
   for (const std::string_view each : base::Split(partitions, ',')) {
@@ -149,7 +147,7 @@ Finding CheckSpreading(const SlurmFacts& facts) {
     if (found != facts.partitions.end() && ValueOf(found->second, "LLN") == "NO")
       filling.push_back(found->first);
   }
-  if (filling.empty()) return {topic, Level::kOk, "jobs go to the least loaded node", ""};
+  if (filling.empty()) return {topic, Level::kOk, "jobs go to the least loaded node"};
   return {topic, Level::kWarn,
           fmt::format("partition {}: jobs wait on a full node while others are idle",
                       base::Join(filling, ", ")),
@@ -171,7 +169,7 @@ Finding CheckRetries(const SlurmFacts& facts) {
   const std::int64_t expire =
       base::ParseInt(rest.substr(0, rest.find_first_not_of("0123456789"))).value_or(kUsualS);
   if (expire <= kLongS)
-    return {"retries", Level::kOk, fmt::format("a job is restarted after {} s", expire), ""};
+    return {"retries", Level::kOk, fmt::format("a job is restarted after {} s", expire)};
   return {"retries", Level::kWarn,
           fmt::format("a job is restarted after {} s at the earliest", expire),
           "AuthInfo=cred_expire=30"};
