@@ -165,11 +165,8 @@ std::string DoctorText(const std::vector<Finding>& all, const Screen& screen) {
     if (!finding.remedy.empty())
       text += WrapTo(fmt::format("{:{}}-> {}\n", "", indent, finding.remedy), screen, indent + 3);
   }
-  const auto count = [&](Level level) {
-    return std::ranges::count_if(
-        findings, [level](const Finding& finding) { return finding.level == level; });
-  };
-  const auto bad = count(Level::kBad), warnings = count(Level::kWarn);
+  const auto bad = std::ranges::count(findings, Level::kBad, &Finding::level);
+  const auto warnings = std::ranges::count(findings, Level::kWarn, &Finding::level);
   if (bad == 0 && warnings == 0) return text + "No problems found.\n";
   std::vector<std::string> counts;
   if (bad > 0) counts.push_back(fmt::format("{} bad", bad));

@@ -57,10 +57,8 @@ std::vector<std::string> WordsOf(std::string_view text, std::string_view key) {
 std::string InstallCommandFor(std::string_view os_release, Missing what) {
   // The distribution itself is tried before similar ones, because RHEL lists Fedora in ID_LIKE.
   for (const char* key : {"ID", "ID_LIKE"}) {
-    const std::vector<std::string> words = WordsOf(os_release, key);
-    for (const std::string& word : words) {
-      const auto* row = std::ranges::find_if(
-          kPackages, [&](const Packages& each) { return each.distribution == word; });
+    for (const std::string& word : WordsOf(os_release, key)) {
+      const auto* row = std::ranges::find(kPackages, word, &Packages::distribution);
       if (row != std::end(kPackages))
         return fmt::format(" ({} {})", row->install, row->of[static_cast<std::size_t>(what)]);
     }

@@ -45,8 +45,7 @@ TopStroke StrokeOf(int key) {
       {KEY_BACKSPACE, TopKey::kBackspace},
       {127, TopKey::kBackspace},
   }};
-  const auto found =
-      std::ranges::find_if(kKeys, [key](const auto& row) { return row.first == key; });
+  const auto found = std::ranges::find(kKeys, key, &std::pair<int, TopKey>::first);
   if (found != kKeys.end()) return {found->second};
   if (key >= ' ' && key < 127) return {TopKey::kCharacter, static_cast<char>(key)};
   return {};
