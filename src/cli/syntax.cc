@@ -130,9 +130,11 @@ template Option Syntax::AddOption(Text, Text, double&, Text) const;
 template Option Syntax::AddOption(Text, Text, std::optional<std::string>&, Text) const;
 template Option Syntax::AddOption(Text, Text, std::optional<int>&, Text) const;
 template Option Syntax::AddOption(Text, Text, std::optional<std::int64_t>&, Text) const;
+template Option Syntax::AddOption(Text, Text, std::optional<std::uint64_t>&, Text) const;
 template Option Syntax::AddOption(Text, Text, std::optional<double>&, Text) const;
 template Option Syntax::AddOption(Text, Text, std::vector<std::string>&, Text) const;
 template Option Syntax::AddOption(Text, Text, std::vector<double>&, Text) const;
+template Option Syntax::AddOption(Text, Text, std::vector<std::uint64_t>&, Text) const;
 
 Option Syntax::AddParsed(const std::string& names, const std::string& value,
                          std::function<Result<Unit>(const std::string&)> take,
