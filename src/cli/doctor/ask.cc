@@ -169,9 +169,9 @@ void MeasureContexts(const config::Settings& settings, const DriverFacts& driver
     const gpu::ContextTrouble hung{
         .kind = gpu::ContextTrouble::Kind::kHung,
         .text = "the driver has not responded since a context was created"};
-    context.cost =
-        Within<Cost>(kContextPatience, [library, uuid] { return MeasureOne(library, uuid); })
-            .value_or(std::unexpected(hung));
+    context.cost = Within<Cost>(kContextPatience, [library, uuid] {
+                     return MeasureOne(library, uuid);
+                   }).value_or(std::unexpected(hung));
   }
 }
 
