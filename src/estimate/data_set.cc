@@ -162,7 +162,6 @@ Result<DataSet> ReadDataSet(const std::string& layers, const std::string& measur
     by_name.emplace(list.model, set.models.size());
     Reduce(list, options);
     set.models.push_back(std::move(list));
-    return true;
   }));
   const base::CsvTable table =
       CARMA_TRY(base::CsvTable::Read(measured, {"model", "batch", "measured_mib"}, kMaxTableBytes));

@@ -1,5 +1,4 @@
-#include "model/carma_json.h"
-
+// Reads CARMA's own layer lists, which have one JSON object per model (docs/use/layer-lists.md).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -75,27 +74,28 @@ bool ReadFlag(const Json& value, bool& target) {
 }
 
 // A dimension of 0 makes the shape unknown, as in the other formats.
-bool ReadShape(const Json& value, Shape& target) {
+Taken TakeShape(const Json& value, Shape& target) {
+  const auto wrong = [] {
+    return Expected(
+        "", "a shape like [-1, 64, 56, 56]: at most 8 whole numbers, at most 2^48 elements");
+  };
   target = Shape();
-  if (!value.is_array()) return false;
+  if (!value.is_array()) return wrong();
   Shape shape;
   bool known = true;
   for (const Json& item : value) {
     const std::optional<std::int64_t> dimension = WholeNumber(item);
-    if (!dimension) return false;
+    if (!dimension) return wrong();
     if (*dimension == 0) {
       known = false;
     } else if (!shape.Push(*dimension)) {
-      return false;
+      return wrong();
     }
   }
-  if (shape.Elements() >= kMaxElements) return false;
+  if (shape.Elements() >= kMaxElements) return wrong();
   if (known) target = shape;
-  return true;
+  return {};
 }
-
-constexpr std::string_view kShapeForm =
-    "a shape like [-1, 64, 56, 56]: at most 8 whole numbers, at most 2^48 elements";
 
 Taken TakeAttributes(const Json& value, Layer& layer) {
   if (!value.is_object()) return Expected("", "an object");
@@ -122,11 +122,9 @@ Taken TakeCell(std::size_t index, const Json& value, Layer& layer) {
     case 0:
       return TakeText(value, layer.type, "", kMaxNameBytes);
     case 1:
-      if (!ReadShape(value, layer.in)) return Expected("", std::string(kShapeForm));
-      return {};
+      return TakeShape(value, layer.in);
     case 2:
-      if (!ReadShape(value, layer.out)) return Expected("", std::string(kShapeForm));
-      return {};
+      return TakeShape(value, layer.out);
     case 3: {
       const Taken taken = TakeCount(value, kMaxElements, layer.params, "");
       layer.trainable = layer.params;
@@ -153,155 +151,132 @@ Taken TakeCell(std::size_t index, const Json& value, Layer& layer) {
   }
 }
 
-Taken TakeLayers(const Json& value, LayerList& list) {
-  if (!value.is_array()) return Expected("/layers", "a list of rows");
-  list.layers.reserve(std::min(value.size(), kMaxLayers));
-  for (const Json& cells : value) {
-    const std::size_t row = list.layers.size();
-    if (row == kMaxLayers) return Expected("/layers", fmt::format("at most {} layers", kMaxLayers));
-    if (!cells.is_array() || cells.size() < kRequiredCells) {
-      return Expected(fmt::format("/layers/{}", row),
-                      "a row [type, in, out, params, …] of 4 to 9 entries");
-    }
-    Layer& layer = list.layers.emplace_back();
-    std::size_t index = 0;
-    for (const Json& cell : cells) {
-      if (const Taken taken = TakeCell(index, cell, layer); !taken) {
-        return Expected(fmt::format("/layers/{}/{}{}", row, index, taken.error().pointer),
-                        taken.error().expected);
-      }
-      ++index;
-    }
-    if (layer.type.empty()) return Expected(fmt::format("/layers/{}/0", row), "a class name");
-  }
-  return {};
-}
-
 constexpr double kMostBytes = 1e18;
+constexpr std::int64_t kNotStated = -1;
 
-// The list, and values that can only be checked in combination.
-struct Draft {
-  LayerList list;
-  bool params_told = false;
-  bool trainable_told = false;
+// An incomplete list, and values that can only be checked in combination.
+struct Draft : LayerList {
+  Draft() { params = trainable = kNotStated; }
   std::optional<double> saved_b2;
   std::optional<double> saved_b4;
 };
 
-Taken TakeSaved(const Json& value, LayerList& list) {
-  if (!value.is_object()) return Expected("/saved_bytes", "an object with per_sample and constant");
-  SavedBytes saved;
-  for (const auto& [key, item] : value.items()) {
-    Taken taken;
-    if (key == "per_sample") {
-      taken = TakeNumber(item, kMostBytes, saved.per_sample, "/saved_bytes/per_sample");
-    } else if (key == "constant") {
-      taken = TakeNumber(item, kMostBytes, saved.constant, "/saved_bytes/constant");
+// The following functions read the value of one key. Their pointers are relative to this value.
+
+Taken TakeLayers(const Json& value, Draft& draft) {
+  if (!value.is_array()) return Expected("", "a list of rows");
+  draft.layers.reserve(std::min(value.size(), kMaxLayers));
+  for (const Json& cells : value) {
+    const std::size_t row = draft.layers.size();
+    if (row == kMaxLayers) return Expected("", fmt::format("at most {} layers", kMaxLayers));
+    if (!cells.is_array() || cells.size() < kRequiredCells) {
+      return Expected(fmt::format("/{}", row),
+                      "a row [type, in, out, params, …] of 4 to 9 entries");
     }
-    if (!taken) return taken;
+    Layer& layer = draft.layers.emplace_back();
+    std::size_t index = 0;
+    for (const Json& cell : cells) {
+      if (const Taken taken = TakeCell(index, cell, layer); !taken) {
+        return Expected(fmt::format("/{}/{}{}", row, index, taken.error().pointer),
+                        taken.error().expected);
+      }
+      ++index;
+    }
+    if (layer.type.empty()) return Expected(fmt::format("/{}/0", row), "a class name");
   }
-  list.saved = saved;
   return {};
 }
 
-Taken TakeHeld(const Json& value, LayerList& list) {
-  if (!value.is_object()) return Expected("/held_bytes", "an object with trained and frozen");
-  HeldBytes held;
-  double states = 0, step = 0;
-  const std::pair<std::string_view, double*> known[] = {{"trained", &held.trained},
-                                                        {"frozen", &held.frozen},
-                                                        {"others", &held.others},
-                                                        {"states", &states},
-                                                        {"step", &step}};
-  for (const auto& [key, item] : value.items()) {
-    const auto* const part =
-        std::ranges::find(known, key, [](const auto& each) { return each.first; });
-    if (part == std::end(known)) continue;
-    const std::string path = "/held_bytes/" + std::string(key);
-    if (Taken taken = TakeNumber(item, kMostBytes, *part->second, path); !taken) return taken;
-    if (key == "states") held.states = states;
-    if (key == "step") held.step = step;
+// known: in alphabetical order. Other keys are ignored.
+Taken TakeByteCounts(const Json& value, const char* expected,
+                     std::initializer_list<std::pair<const char*, double*>> known) {
+  if (!value.is_object()) return Expected("", expected);
+  for (const auto& [key, target] : known) {
+    const auto found = value.find(key);
+    if (found == value.end()) continue;
+    if (Taken taken = TakeNumber(*found, kMostBytes, *target, fmt::format("/{}", key)); !taken)
+      return taken;
   }
-  list.held = held;
   return {};
+}
+
+Taken TakeSaved(const Json& value, Draft& draft) {
+  SavedBytes& saved = draft.saved.emplace();
+  return TakeByteCounts(value, "an object with per_sample and constant",
+                        {{"constant", &saved.constant}, {"per_sample", &saved.per_sample}});
+}
+
+Taken TakeHeld(const Json& value, Draft& draft) {
+  HeldBytes& held = draft.held.emplace();
+  double states = 0, step = 0;
+  const Taken taken = TakeByteCounts(value, "an object with trained and frozen",
+                                     {{"frozen", &held.frozen},
+                                      {"others", &held.others},
+                                      {"states", &states},
+                                      {"step", &step},
+                                      {"trained", &held.trained}});
+  if (taken && value.contains("states")) held.states = states;
+  if (taken && value.contains("step")) held.step = step;
+  return taken;
 }
 
 // Reads the notes of carma_summary.py, which are strings.
-Taken TakeNotes(const Json& value, LayerList& list) {
+Taken TakeNotes(const Json& value, Draft& draft) {
   constexpr std::size_t kMostNotes = 100;
-  if (!value.is_array()) return Expected("/notes", "a list of strings");
+  if (!value.is_array()) return Expected("", "a list of strings");
   for (const Json& item : value) {
     std::string text;
-    if (auto taken = TakeText(item, text, "/notes"); !taken) return taken;
-    if (list.notes.size() < kMostNotes && !text.empty())
-      AddNote(list, Note::Kind::kOther, base::Printable(text, kMaxTextBytes));
+    if (auto taken = TakeText(item, text, ""); !taken) return taken;
+    if (draft.notes.size() < kMostNotes && !text.empty())
+      AddNote(draft, Note::Kind::kOther, base::Printable(text, kMaxTextBytes));
   }
   return {};
 }
-
-using TakeKey = Taken (*)(const Json& value, Draft& draft);
-struct Key {
-  std::string_view name;
-  TakeKey take;
-};
 
 template <auto member>
 Taken TakeOptionalText(const Json& value, Draft& draft) {
   std::string text;
   const Taken taken = TakeText(value, text, "");
-  draft.list.*member = std::move(text);
+  draft.*member = std::move(text);
   return taken;
-}
-
-template <auto member>
-Taken TakeShape(const Json& value, Draft& draft) {
-  if (!ReadShape(value, draft.list.*member)) return Expected("", std::string(kShapeForm));
-  return {};
 }
 
 template <auto member>
 Taken TakeSize(const Json& value, Draft& draft) {
-  return TakeCount(value, kMaxElements, draft.list.*member, "");
+  return TakeCount(value, kMaxElements, draft.*member, "");
 }
 
 template <auto member>
 Taken TakeBytes(const Json& value, Draft& draft) {
-  double bytes = 0;
-  const Taken taken = TakeNumber(value, kMostBytes, bytes, "");
-  draft.*member = bytes;
-  return taken;
+  return TakeNumber(value, kMostBytes, (draft.*member).emplace(), "");
 }
 
+struct Key {
+  std::string_view name;
+  Taken (*take)(const Json& value, Draft& draft);
+};
 constexpr std::array kKeys{
-    Key{"layers", [](const Json& v, Draft& d) { return TakeLayers(v, d.list); }},
+    Key{"layers", TakeLayers},
     Key{"model", TakeOptionalText<&LayerList::model>},
     Key{"family", TakeOptionalText<&LayerList::family>},
     Key{"arch", TakeOptionalText<&LayerList::arch>},
-    Key{"input", TakeShape<&LayerList::input>},
-    Key{"output", TakeShape<&LayerList::output>},
-    Key{"params",
-        [](const Json& v, Draft& d) {
-          d.params_told = true;
-          return TakeSize<&LayerList::params>(v, d);
-        }},
-    Key{"trainable",
-        [](const Json& v, Draft& d) {
-          d.trainable_told = true;
-          return TakeSize<&LayerList::trainable>(v, d);
-        }},
+    Key{"input", [](const Json& v, Draft& d) { return TakeShape(v, d.input); }},
+    Key{"output", [](const Json& v, Draft& d) { return TakeShape(v, d.output); }},
+    Key{"params", TakeSize<&LayerList::params>},
+    Key{"trainable", TakeSize<&LayerList::trainable>},
     Key{"param_tensors", TakeSize<&LayerList::param_tensors>},
     Key{"buffer_bytes", TakeSize<&LayerList::buffer_bytes>},
-    Key{"batch", [](const Json& v,
-                    Draft& d) { return TakeCount(v, kMaxDimension, d.list.batch.emplace(), ""); }},
+    Key{"batch",
+        [](const Json& v, Draft& d) { return TakeCount(v, kMaxDimension, d.batch.emplace(), ""); }},
     Key{"optimizer", TakeOptionalText<&LayerList::optimizer>},
     Key{"precision", TakeOptionalText<&LayerList::precision>},
     Key{"torch", TakeOptionalText<&LayerList::torch>},
     Key{"loss", TakeOptionalText<&LayerList::loss>},
-    Key{"notes", [](const Json& v, Draft& d) { return TakeNotes(v, d.list); }},
+    Key{"notes", TakeNotes},
     Key{"dropout",
-        [](const Json& v, Draft& d) { return TakeNumber(v, 1, d.list.dropout.emplace(), ""); }},
-    Key{"held_bytes", [](const Json& v, Draft& d) { return TakeHeld(v, d.list); }},
-    Key{"saved_bytes", [](const Json& v, Draft& d) { return TakeSaved(v, d.list); }},
+        [](const Json& v, Draft& d) { return TakeNumber(v, 1, d.dropout.emplace(), ""); }},
+    Key{"held_bytes", TakeHeld},
+    Key{"saved_bytes", TakeSaved},
     Key{"saved_bytes_b2", TakeBytes<&Draft::saved_b2>},
     Key{"saved_bytes_b4", TakeBytes<&Draft::saved_b4>},
 };
@@ -312,47 +287,44 @@ Taken TakeObject(const Json& root, Draft& draft) {
     const auto* key = std::ranges::find(kKeys, name, &Key::name);
     if (key == kKeys.end() || value.is_null()) continue;
     if (const Taken taken = key->take(value, draft); !taken) {
-      const bool full = taken.error().pointer.starts_with(fmt::format("/{}", name));
-      return Expected(full ? taken.error().pointer : fmt::format("/{}", name),
-                      taken.error().expected);
+      return Expected(fmt::format("/{}{}", name, taken.error().pointer), taken.error().expected);
     }
   }
-  if (draft.list.layers.empty()) return Expected("/layers", "at least one row");
+  if (draft.layers.empty()) return Expected("/layers", "at least one row");
   return {};
 }
 
 // Checks and computes values that depend on several parts of the object.
 Taken Finish(Draft& draft) {
-  LayerList& list = draft.list;
   std::int64_t row_sum = 0;
   std::size_t reading = 0;
   std::size_t operations = 0;
-  for (const Layer& layer : list.layers) {
+  for (const Layer& layer : draft.layers) {
     if (!AddParams(row_sum, layer.params)) return Expected("/layers", "at most 2^48 parameters");
     if (!IsOperation(layer) || layer.out.empty()) continue;
     ++operations;
     reading += !layer.in.empty();
   }
-  list.has_input_shapes = 2 * reading > operations;
-  if (!draft.params_told) {
-    list.params = row_sum;
-    AddNote(list, Note::Kind::kInferred,
+  draft.has_input_shapes = 2 * reading > operations;
+  if (draft.params == kNotStated) {
+    draft.params = row_sum;
+    AddNote(draft, Note::Kind::kInferred,
             fmt::format("no 'params'; the rows sum to {} parameters", row_sum));
   }
-  if (!draft.trainable_told) list.trainable = list.params;
-  if (list.trainable > list.params) return Expected("/trainable", "at most the value of params");
+  if (draft.trainable == kNotStated) draft.trainable = draft.params;
+  if (draft.trainable > draft.params) return Expected("/trainable", "at most the value of params");
   // The bytes were counted for batches of 2 and 4. For other batch sizes, they lie on the line
   // through these two points.
-  if (draft.saved_b2 && draft.saved_b4 && !list.saved) {
+  if (draft.saved_b2 && draft.saved_b4 && !draft.saved) {
     const double per_sample = (*draft.saved_b4 - *draft.saved_b2) / 2;
     if (per_sample < 0) return Expected("/saved_bytes_b4", "at least saved_bytes_b2");
-    list.saved = SavedBytes{.per_sample = per_sample,
-                            .constant = std::max(0.0, *draft.saved_b2 - 2 * per_sample)};
+    draft.saved = SavedBytes{.per_sample = per_sample,
+                             .constant = std::max(0.0, *draft.saved_b2 - 2 * per_sample)};
   }
-  if (!list.has_input_shapes)
-    AddNote(list, Note::Kind::kMissingShapes, "most rows do not give their input shapes");
-  NoteUnknownTypes(list, {});
-  NoteMissingShapes(list);
+  if (!draft.has_input_shapes)
+    AddNote(draft, Note::Kind::kMissingShapes, "most rows do not give their input shapes");
+  NoteUnknownTypes(draft, {});
+  NoteMissingShapes(draft);
   return {};
 }
 
@@ -368,8 +340,8 @@ Result<LayerList> ReadLayerList(std::string_view text, std::string_view place) {
     return Invalid("{}: {}: expected {}", base::Printable(place),
                    base::Printable(taken.error().pointer, 100), taken.error().expected);
   }
-  draft.list.format = SummaryFormat::kCarmaJson;
-  return std::move(draft.list);
+  draft.format = SummaryFormat::kCarmaJson;
+  return draft;
 }
 
 }  // namespace carma::model

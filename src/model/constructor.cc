@@ -113,7 +113,7 @@ Number LinearParams(const Arguments& arguments, Layer& layer) {
 Number NormParams(const Arguments& arguments, Layer& layer) {
   const std::string_view first = arguments.At(0);
   Shape shape;
-  if (layer.type.find("GroupNorm") != std::string::npos) {
+  if (layer.type.contains("GroupNorm")) {
     layer.in_features = arguments.Width(1, "num_channels");
   } else if (ParseShape(first, shape) && !shape.empty()) {
     layer.in_features = shape.Elements();
@@ -125,7 +125,7 @@ Number NormParams(const Arguments& arguments, Layer& layer) {
   const bool affine =
       arguments.Flag("affine", !instance) && arguments.Flag("elementwise_affine", true);
   if (!affine) return 0;
-  const bool shift = layer.type.find("RMS") == std::string::npos && arguments.Flag("bias", true);
+  const bool shift = !layer.type.contains("RMS") && arguments.Flag("bias", true);
   return Arguments::Product(layer.in_features, shift ? 2 : 1);
 }
 

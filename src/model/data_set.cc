@@ -10,7 +10,7 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "base/unique_fd.h"
-#include "model/carma_json.h"
+#include "model/reading.h"
 #include "model/summary.h"
 
 namespace carma::model {
@@ -93,7 +93,7 @@ class PackedLines {
 
 }  // namespace
 
-Result<Unit> ForEachModel(const std::string& path, const std::function<bool(LayerList)>& take) {
+Result<Unit> ForEachModel(const std::string& path, const std::function<void(LayerList)>& take) {
   auto lines = CARMA_TRY(PackedLines::Open(path));
   std::string line;
   while (true) {
@@ -101,7 +101,7 @@ Result<Unit> ForEachModel(const std::string& path, const std::function<bool(Laye
     if (!more) return Unit{};
     if (base::Trim(line).empty()) continue;
     LayerList list = CARMA_TRY(ReadLayerList(line, lines.Place()));
-    if (!take(std::move(list))) return Unit{};
+    take(std::move(list));
   }
 }
 

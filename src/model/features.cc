@@ -72,15 +72,8 @@ Features Summarize(const LayerList& list) {
 }
 
 std::string_view FamilyName(Family family) {
-  switch (family) {
-    case Family::kMlp:
-      return "mlp";
-    case Family::kCnn:
-      return "cnn";
-    case Family::kTransformer:
-      return "transformer";
-  }
-  return "";
+  constexpr std::string_view kNames[] = {"mlp", "cnn", "transformer"};
+  return kNames[static_cast<std::size_t>(family)];
 }
 
 Family Classify(const LayerList& list) {

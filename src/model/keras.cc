@@ -84,8 +84,7 @@ using Cells = std::array<Text, kTitles.size()>;
 class Grid {
  public:
   explicit Grid(std::string_view header) {
-    boxed_ =
-        header.find("┃") != std::string_view::npos || header.find("│") != std::string_view::npos;
+    boxed_ = header.contains("┃") || header.contains("│");
     for (std::size_t column = 0; column < kTitles.size(); ++column) {
       const std::size_t start = header.find(kTitles[column]);
       if (start != std::string_view::npos) places_.push_back({start, column});
@@ -180,7 +179,7 @@ Result<std::vector<Row>> TakeRows(Lines& lines, const Grid& grid) {
     const std::string_view line = lines.Take();
     if (grid.Ends(line)) break;
     // Skips rules, and the overlines that border a nested model.
-    if (IsRule(line) || line.find("¯¯") != std::string_view::npos) continue;
+    if (IsRule(line) || line.contains("¯¯")) continue;
     auto cells = grid.Split(line);
     std::string_view params = cells[static_cast<std::size_t>(Column::kParams)];
     while (params.ends_with(' ') || params.ends_with('|')) params.remove_suffix(1);
@@ -228,7 +227,7 @@ void TranslateType(Layer& layer, bool cut) {
   if (layer.type != "Activation") return;
   const std::string name = base::ToLower(layer.name);
   const auto* function = std::ranges::find_if(
-      kFunctions, [&](const Translation& t) { return name.find(t.keras) != std::string::npos; });
+      kFunctions, [&](const Translation& t) { return name.contains(t.keras); });
   if (function != std::end(kFunctions)) layer.type = function->torch;
 }
 

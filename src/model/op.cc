@@ -82,7 +82,7 @@ bool Fits(const Rule& rule, std::string_view name) {
     case Where::kEnd:
       return name.ends_with(rule.text);
     case Where::kAnywhere:
-      return name.find(rule.text) != std::string_view::npos;
+      return name.contains(rule.text);
   }
   return false;
 }

@@ -152,6 +152,13 @@ bool IsName(std::string_view text) {
   });
 }
 
+std::string_view TypeInLabel(std::string_view label) {
+  const std::size_t dash = label.rfind('-');
+  const bool valid = dash != std::string_view::npos && IsName(label.substr(0, dash)) &&
+                     ParseCount(label.substr(dash + 1));
+  return valid ? label.substr(0, dash) : "";
+}
+
 bool ParseShape(std::string_view text, Shape& shape) {
   shape = Shape();
   text = base::Trim(text);
@@ -406,7 +413,7 @@ Result<Lines> Lines::Split(std::string_view text, std::string_view path) {
       return lines.FailAt(number, fmt::format("the line has {} bytes, expected at most {}",
                                               line.size(), kMaxLineBytes));
     }
-    if (line.find('\0') != std::string_view::npos)
+    if (line.contains('\0'))
       return lines.FailAt(number, "the line contains a NUL byte; expected text");
     lines.lines_.push_back(line);
   }

@@ -53,6 +53,9 @@ std::optional<std::int64_t> ParseCount(std::string_view text);
 // most kMaxNameBytes.
 bool IsName(std::string_view text);
 
+// The class name in a row label of torchsummary such as "Conv2d-1". Empty for any other text.
+std::string_view TypeInLabel(std::string_view label);
+
 // Parses "[32, 3, 224, 224]" or "(None, 28, 28, 1)". Only the first shape of a list is read. A
 // leading None is the batch (-1). Leaves `shape` empty if the size is unknown: "[]", a None after
 // the first dimension, or a dimension of 0. Returns false if the text is not a shape or exceeds the
@@ -119,6 +122,9 @@ Result<LayerList> ReadTorchSummary(Lines& lines);
 Result<LayerList> ReadTorchInfo(Lines& lines);
 Result<LayerList> ReadTorchTree(Lines& lines);
 Result<LayerList> ReadKeras(Lines& lines);
+// Reads CARMA's JSON. text: exactly one object. Returns kInvalid "place: /layers/3/1: expected …"
+// for invalid values. If the JSON is malformed, the message has no pointer.
+Result<LayerList> ReadLayerList(std::string_view text, std::string_view place);
 
 // ---- constructor.cc: a module's constructor, such as "Conv2d(3, 64, kernel_size=(7, 7), …)" ----
 

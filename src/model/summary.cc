@@ -8,7 +8,6 @@
 
 #include "base/text.h"
 #include "base/try.h"
-#include "model/carma_json.h"
 #include "model/op.h"
 #include "model/reading.h"
 
@@ -34,10 +33,7 @@ const Reader* ReaderOf(SummaryFormat format) {
 // Whether the line is a row such as "Conv2d-1   [-1, 64, 112, 112]   9,408".
 bool IsTorchSummaryRow(std::string_view row) {
   const std::size_t open = row.find('[');
-  const std::string_view label = base::Trim(row.substr(0, open));
-  const std::size_t dash = label.rfind('-');
-  return open != std::string_view::npos && dash != std::string_view::npos &&
-         IsName(label.substr(0, dash)) && ParseCount(label.substr(dash + 1)).has_value();
+  return open != std::string_view::npos && !TypeInLabel(base::Trim(row.substr(0, open))).empty();
 }
 
 bool IsBranch(std::string_view row) {
@@ -48,11 +44,9 @@ bool IsBranch(std::string_view row) {
 // follow.
 const Reader* TableAt(const Lines& lines, std::size_t at) {
   const std::string_view line = lines.At(at);
-  if (line.find("Layer (type") == std::string_view::npos) return nullptr;
-  if (line.find("depth-idx") != std::string_view::npos ||
-      line.find("var_name") != std::string_view::npos) {
+  if (!line.contains("Layer (type")) return nullptr;
+  if (line.contains("depth-idx") || line.contains("var_name"))
     return ReaderOf(SummaryFormat::kTorchInfo);
-  }
   // torchsummary, Keras, and torchinfo without indices have the same header, so the first rows
   // decide. The first row of torchinfo may be the model itself, which has no branch.
   int rows = 0;

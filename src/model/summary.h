@@ -24,8 +24,8 @@ Result<LayerList> ParseSummary(std::string_view text, std::string_view path);
 inline constexpr std::size_t kMaxDataSetBytes = std::size_t{1} << 30;
 
 // Reads a data set with one model per line in CARMA's JSON. Decompresses gzip files and skips blank
-// lines. Calls `take` for each model in order until it returns false. Returns kNotFound, kDenied or
-// kIo for the file, or the errors of ParseSummary with "path:line: /json/pointer: …".
-Result<Unit> ForEachModel(const std::string& path, const std::function<bool(LayerList)>& take);
+// lines. Calls `take` for each model in order. Returns kNotFound, kDenied or kIo for the file, or
+// the errors of ParseSummary with "path:line: /json/pointer: …".
+Result<Unit> ForEachModel(const std::string& path, const std::function<void(LayerList)>& take);
 
 }  // namespace carma::model

@@ -39,8 +39,8 @@ Header ParseHeader(std::string_view line) {
   line = base::Trim(line);
   // The line begins with "Layer (type (var_name):depth-idx)". The column titles follow.
   const std::string_view layer = line.substr(0, line.find("  "));
-  header.indexed = layer.find("depth-idx") != std::string_view::npos;
-  header.named = layer.find("var_name") != std::string_view::npos;
+  header.indexed = layer.contains("depth-idx");
+  header.named = layer.contains("var_name");
   for (std::string_view rest = line.substr(layer.size()); !rest.empty();) {
     const auto* title =
         std::ranges::find_if(kTitles, [&](const Title& t) { return rest.starts_with(t.text); });

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "base/try.h"
 #include "model/op.h"
 #include "model/reading.h"
 
@@ -18,16 +19,11 @@ std::optional<Layer> ParseRow(std::string_view line) {
   const std::size_t close = line.rfind(']');
   if (open == std::string_view::npos || close == std::string_view::npos || close < open)
     return std::nullopt;
-  const std::string_view label = base::Trim(line.substr(0, open));
-  const std::size_t dash = label.rfind('-');
-  if (dash == std::string_view::npos || !IsName(label.substr(0, dash)) ||
-      !ParseCount(label.substr(dash + 1))) {
-    return std::nullopt;
-  }
   const auto params = ParseCount(base::Trim(line.substr(close + 1)));
   Layer layer;
-  if (!params || !ParseShape(line.substr(open, close + 1 - open), layer.out)) return std::nullopt;
-  layer.type = label.substr(0, dash);
+  layer.type = TypeInLabel(base::Trim(line.substr(0, open)));
+  if (layer.type.empty() || !params || !ParseShape(line.substr(open, close + 1 - open), layer.out))
+    return std::nullopt;
   layer.params = *params;
   layer.trainable = *params;
   layer.kind = RowKind::kUnknown;
@@ -61,7 +57,7 @@ Result<LayerList> ReadTorchSummary(Lines& lines) {
   }
   if (list.layers.empty()) return lines.Fail("the table has no rows");
   Totals totals;
-  if (auto read = totals.Read(lines); !read) return std::unexpected(read.error());
+  CARMA_TRY(totals.Read(lines));
   list.output = list.layers.back().out;
   FindBatch(list);
   UseTotals(list, totals, row_sum);
