@@ -1,5 +1,8 @@
 #include "estimate/training_plan.h"
 
+#include <algorithm>
+#include <initializer_list>
+
 #include "base/text.h"
 
 namespace carma::estimate {
@@ -7,56 +10,36 @@ namespace {
 
 using Targets = bool LoraTargets::*;
 
-struct TargetWord {
-  std::string_view word;
+struct TargetWords {
+  std::initializer_list<std::string_view> words;  // of equal meaning
   std::initializer_list<Targets> matrices;
 };
 
 // Names of the matrices in PEFT, in LitGPT and in the code of model families.
-const TargetWord kTargetWords[] = {
-    {"q", {&LoraTargets::query}},
-    {"query", {&LoraTargets::query}},
-    {"k", {&LoraTargets::key}},
-    {"key", {&LoraTargets::key}},
-    {"v", {&LoraTargets::value}},
-    {"value", {&LoraTargets::value}},
-    {"o", {&LoraTargets::output}},
-    {"projection", {&LoraTargets::output}},
-    {"gate", {&LoraTargets::gate}},
-    {"w1", {&LoraTargets::gate}},
-    {"up", {&LoraTargets::up}},
-    {"w2", {&LoraTargets::up}},
-    {"down", {&LoraTargets::down}},
-    {"c_proj", {&LoraTargets::output, &LoraTargets::down}},
-    {"wo", {&LoraTargets::output}},
-    {"dense", {&LoraTargets::output}},
-    {"w3", {&LoraTargets::up}},
-    {"c_fc", {&LoraTargets::up}},
-    {"fc1", {&LoraTargets::up}},
-    {"fc2", {&LoraTargets::down}},
-    {"dense_h_to_4h", {&LoraTargets::gate, &LoraTargets::up}},
-    {"dense_4h_to_h", {&LoraTargets::down}},
-    {"gate_up", {&LoraTargets::gate, &LoraTargets::up}},
-    {"query_key_value", {&LoraTargets::query, &LoraTargets::key, &LoraTargets::value}},
-    {"w_pack", {&LoraTargets::query, &LoraTargets::key, &LoraTargets::value}},
-    {"wqkv", {&LoraTargets::query, &LoraTargets::key, &LoraTargets::value}},
-    {"qkv", {&LoraTargets::query, &LoraTargets::key, &LoraTargets::value}},
-    {"c_attn", {&LoraTargets::query, &LoraTargets::key, &LoraTargets::value}},
-    {"attention",
+const TargetWords kTargetWords[] = {
+    {{"q", "query"}, {&LoraTargets::query}},
+    {{"k", "key"}, {&LoraTargets::key}},
+    {{"v", "value"}, {&LoraTargets::value}},
+    {{"o", "projection", "wo", "dense"}, {&LoraTargets::output}},
+    {{"gate", "w1"}, {&LoraTargets::gate}},
+    {{"up", "w2", "w3", "c_fc", "fc1"}, {&LoraTargets::up}},
+    {{"down", "fc2", "dense_4h_to_h"}, {&LoraTargets::down}},
+    {{"c_proj"}, {&LoraTargets::output, &LoraTargets::down}},
+    {{"gate_up", "dense_h_to_4h"}, {&LoraTargets::gate, &LoraTargets::up}},
+    {{"qkv", "query_key_value", "w_pack", "wqkv", "c_attn"},
+     {&LoraTargets::query, &LoraTargets::key, &LoraTargets::value}},
+    {{"attention"},
      {&LoraTargets::query, &LoraTargets::key, &LoraTargets::value, &LoraTargets::output}},
-    {"mlp", {&LoraTargets::gate, &LoraTargets::up, &LoraTargets::down}},
-    {"all-linear",
-     {&LoraTargets::query, &LoraTargets::key, &LoraTargets::value, &LoraTargets::output,
-      &LoraTargets::gate, &LoraTargets::up, &LoraTargets::down}},
-    {"all",
+    {{"mlp"}, {&LoraTargets::gate, &LoraTargets::up, &LoraTargets::down}},
+    {{"all", "all-linear"},
      {&LoraTargets::query, &LoraTargets::key, &LoraTargets::value, &LoraTargets::output,
       &LoraTargets::gate, &LoraTargets::up, &LoraTargets::down}},
 };
 
 bool Add(std::string_view word, LoraTargets& targets) {
-  for (const TargetWord& known : kTargetWords) {
-    if (known.word != word) continue;
-    for (const Targets matrix : known.matrices) targets.*matrix = true;
+  for (const auto& [words, matrices] : kTargetWords) {
+    if (std::ranges::find(words, word) == words.end()) continue;
+    for (const Targets matrix : matrices) targets.*matrix = true;
     return true;
   }
   return false;
