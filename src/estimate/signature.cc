@@ -89,7 +89,7 @@ std::string OptionName(std::string_view word) {
 
 bool IsAmong(std::string_view names, std::string_view word) {
   const std::string name = OptionName(word);
-  return !name.empty() && names.find(" " + name + " ") != std::string_view::npos;
+  return !name.empty() && names.contains(" " + name + " ");
 }
 
 bool IsIrrelevant(std::string_view word) {
@@ -103,7 +103,7 @@ std::optional<std::int64_t> AmountIn(std::string_view text) {
 
 // The member of `amounts` that the option sets. Null for any other word.
 std::optional<std::int64_t>* AmountOf(std::string_view word, Amounts& amounts) {
-  const bool named = word.starts_with('-') || word.find('=') != std::string_view::npos;
+  const bool named = word.starts_with('-') || word.contains('=');
   if (!named) return nullptr;
   if (IsAmong(kBatch, word)) return &amounts.batch;
   return IsAmong(kLength, word) ? &amounts.length : nullptr;
@@ -189,8 +189,9 @@ std::vector<std::string> CommandWords(const task::TaskSpec& spec) {
   return words;
 }
 
-// Moves the amounts out of the words. Commands that differ only in amounts then have equal words.
-Amounts TakeAmounts(std::vector<std::string>& words) {
+// Moves the amounts out of the command's words. Commands that differ only in amounts then have
+// equal words. Amounts that the task's description states take precedence.
+Amounts TakeAmounts(const task::TaskSpec& spec, std::vector<std::string>& words) {
   Amounts amounts;
   std::optional<std::int64_t>* expected = nullptr;
   for (std::string& word : words) {
@@ -208,17 +209,13 @@ Amounts TakeAmounts(std::vector<std::string>& words) {
       expected = named;
     }
   }
-  return amounts;
-}
-
-// Adds the amounts that the task's description states.
-void TakeStated(const task::TaskSpec& spec, Amounts& amounts) {
   for (const task::TrainingWord& word : spec.training) {
     const std::optional<std::int64_t> amount = AmountIn(word.value);
     if (amount && word.name == "batch") amounts.batch = amount;
     if (amount && word.name == "seq-len") amounts.length = amount;
   }
   if (spec.batch_size) amounts.batch = spec.batch_size;
+  return amounts;
 }
 
 void AddCommandShape(Digest& digest, const std::vector<std::string>& words) {
@@ -227,7 +224,7 @@ void AddCommandShape(Digest& digest, const std::vector<std::string>& words) {
     const bool option = word.starts_with('-');
     if (std::exchange(skip_value, false) && !option) continue;
     digest.Add(WordShape(word));
-    skip_value = option && word.find('=') == std::string::npos && IsIrrelevant(word);
+    skip_value = option && !word.contains('=') && IsIrrelevant(word);
   }
 }
 
@@ -245,6 +242,20 @@ std::string ProgramOf(const task::TaskSpec& spec, const std::vector<std::string>
     if (module && !words[i + 1].starts_with("torch.distributed")) return words[i + 1];
   }
   return spec.script || words.empty() ? spec.name : LastName(words.front());
+}
+
+// Adds what a signature covers besides the command's words, the model and the batch size.
+void AddRest(Digest& digest, const task::TaskSpec& spec, bool with_amounts) {
+  digest.Add(std::int64_t{spec.optimizer.has_value()});
+  digest.Add(base::ToLower(spec.optimizer.value_or("")));
+  digest.Add(base::ToLower(spec.precision.value_or("")));
+  for (const task::TrainingWord& word : spec.training) {
+    if (!with_amounts && (word.name == "batch" || word.name == "seq-len")) continue;
+    digest.Add(word.name);
+    digest.Add(base::ToLower(word.value));
+  }
+  digest.Add(std::int64_t{spec.gpus});
+  digest.Add(LastName(spec.conda_env.value_or("")));
 }
 
 }  // namespace
@@ -293,12 +304,12 @@ std::string Fingerprint(const TransformerConfig& config) {
   if (config.other_parameters > 0 || config.latent_parameters > 0 || config.dense_layers > 0 ||
       config.decoder_layers > 0 || config.table_width > 0 || config.blocks)
     digest.Add(std::int64_t{std::llround(config.TotalParameters())});
-  for (const std::optional<std::int64_t>& stored :
-       {config.dtype ? std::optional(static_cast<std::int64_t>(*config.dtype)) : std::nullopt,
-        config.quantisation ? std::optional(static_cast<std::int64_t>(*config.quantisation))
-                            : std::nullopt}) {
-    digest.Add(stored);
-  }
+  const auto add_stored = [&](const auto& stored) {
+    digest.Add(std::int64_t{stored.has_value()});
+    if (stored) digest.Add(static_cast<std::int64_t>(*stored));
+  };
+  add_stored(config.dtype);
+  add_stored(config.quantisation);
   return digest.Text();
 }
 
@@ -308,27 +319,9 @@ std::string WordShape(const std::string& word) {
   const std::string key = setting ? word.substr(0, equals + 1) : "";
   if (setting && IsIrrelevant(word)) return key + "*";
   const std::string value = word.substr(key.size());
-  const std::string base = value.find('/') == std::string::npos ? value : LastName(value);
+  const std::string base = value.contains('/') ? LastName(value) : value;
   return key + (IsStamp(base) ? "*" : base);
 }
-
-namespace {
-
-// Adds what a signature covers besides the command's words, the model and the batch size.
-void AddRest(Digest& digest, const task::TaskSpec& spec, bool with_amounts) {
-  digest.Add(std::int64_t{spec.optimizer.has_value()});
-  digest.Add(base::ToLower(spec.optimizer.value_or("")));
-  digest.Add(base::ToLower(spec.precision.value_or("")));
-  for (const task::TrainingWord& word : spec.training) {
-    if (!with_amounts && (word.name == "batch" || word.name == "seq-len")) continue;
-    digest.Add(word.name);
-    digest.Add(base::ToLower(word.value));
-  }
-  digest.Add(std::int64_t{spec.gpus});
-  digest.Add(LastName(spec.conda_env.value_or("")));
-}
-
-}  // namespace
 
 std::string Signature(const task::TaskSpec& spec, std::uint32_t uid,
                       const std::string& fingerprint) {
@@ -342,17 +335,13 @@ std::string Signature(const task::TaskSpec& spec, std::uint32_t uid,
 
 Amounts AmountsOf(const task::TaskSpec& spec) {
   std::vector<std::string> words = CommandWords(spec);
-  Amounts amounts = TakeAmounts(words);
-  TakeStated(spec, amounts);
-  return amounts;
+  return TakeAmounts(spec, words);
 }
 
 std::string Relation(const task::TaskSpec& spec, std::uint32_t uid,
                      const std::string& fingerprint) {
   std::vector<std::string> words = CommandWords(spec);
-  Amounts amounts = TakeAmounts(words);
-  TakeStated(spec, amounts);
-  if (amounts == Amounts{}) return "";
+  if (TakeAmounts(spec, words) == Amounts{}) return "";
   Digest digest;
   AddCommandShape(digest, words);
   digest.Add(fingerprint.empty() ? spec.workdir : fingerprint);
