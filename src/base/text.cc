@@ -106,6 +106,11 @@ std::vector<std::string_view> SplitWords(std::string_view text) {
   return words;
 }
 
+bool IsWordIn(std::string_view spaced_words, std::string_view word) {
+  return !word.empty() && !word.contains(' ') &&
+         spaced_words.contains(" " + std::string(word) + " ");
+}
+
 std::string_view BaseName(std::string_view path) {
   return path.substr(path.rfind('/') + 1);
 }

@@ -17,6 +17,9 @@ std::string_view Trim(std::string_view text);
 std::vector<std::string_view> Split(std::string_view text, char separator);
 // Returns the pieces between runs of spaces and tabs. A blank text has no pieces.
 std::vector<std::string_view> SplitWords(std::string_view text);
+// Whether `word` is one of the words in a list such as " a b c ", which begins and ends with a
+// blank.
+bool IsWordIn(std::string_view spaced_words, std::string_view word);
 // The part after the last slash.
 std::string_view BaseName(std::string_view path);
 std::string ToLower(std::string_view text);

@@ -87,13 +87,8 @@ std::string OptionName(std::string_view word) {
   return name;
 }
 
-bool IsAmong(std::string_view names, std::string_view word) {
-  const std::string name = OptionName(word);
-  return !name.empty() && names.contains(" " + name + " ");
-}
-
 bool IsIrrelevant(std::string_view word) {
-  return IsAmong(kIrrelevant, word);
+  return base::IsWordIn(kIrrelevant, OptionName(word));
 }
 
 std::optional<std::int64_t> AmountIn(std::string_view text) {
@@ -105,8 +100,9 @@ std::optional<std::int64_t> AmountIn(std::string_view text) {
 std::optional<std::int64_t>* AmountOf(std::string_view word, Amounts& amounts) {
   const bool named = word.starts_with('-') || word.contains('=');
   if (!named) return nullptr;
-  if (IsAmong(kBatch, word)) return &amounts.batch;
-  return IsAmong(kLength, word) ? &amounts.length : nullptr;
+  const std::string name = OptionName(word);
+  if (base::IsWordIn(kBatch, name)) return &amounts.batch;
+  return base::IsWordIn(kLength, name) ? &amounts.length : nullptr;
 }
 
 bool AreDigits(std::string_view text) {

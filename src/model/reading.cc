@@ -35,40 +35,12 @@ void AddOnce(std::vector<std::string>& names, const std::string& name) {
 }
 
 // PyTorch modules that have weights and never contain modules that a summary would print.
-constexpr std::string_view kBuiltIn[] = {
-    "BatchNorm1d",
-    "BatchNorm2d",
-    "BatchNorm3d",
-    "Bilinear",
-    "Conv1D",
-    "Conv1d",
-    "Conv2d",
-    "Conv3d",
-    "ConvTranspose1d",
-    "ConvTranspose2d",
-    "ConvTranspose3d",
-    "Embedding",
-    "EmbeddingBag",
-    "GRU",
-    "GRUCell",
-    "GroupNorm",
-    "InstanceNorm1d",
-    "InstanceNorm2d",
-    "InstanceNorm3d",
-    "LSTM",
-    "LSTMCell",
-    "LayerNorm",
-    "Linear",
-    "MultiheadAttention",
-    "PReLU",
-    "ParameterList",
-    "ParameterDict",
-    "RMSNorm",
-    "RNN",
-    "RNNCell",
-    "SyncBatchNorm",
-    "NonDynamicallyQuantizableLinear",
-};
+constexpr std::string_view kBuiltIn =
+    " BatchNorm1d BatchNorm2d BatchNorm3d Bilinear Conv1D Conv1d Conv2d Conv3d "
+    "ConvTranspose1d ConvTranspose2d ConvTranspose3d Embedding EmbeddingBag GRU GRUCell "
+    "GroupNorm InstanceNorm1d InstanceNorm2d InstanceNorm3d LSTM LSTMCell LayerNorm Linear "
+    "MultiheadAttention PReLU ParameterList ParameterDict RMSNorm RNN RNNCell SyncBatchNorm "
+    "NonDynamicallyQuantizableLinear ";
 
 // Whether the type is a library's variant of a built-in module: "StdConv2d", "Conv2dSame",
 // "LlamaRMSNorm".
@@ -345,8 +317,8 @@ void FindBatch(LayerList& list) {
 }
 
 bool LooksCollapsed(const Layer& layer) {
-  return layer.params > 0 && std::ranges::find(kBuiltIn, layer.type) == std::end(kBuiltIn) &&
-         !IsVariant(layer.type) && !IsPerChannel(layer);
+  return layer.params > 0 && !base::IsWordIn(kBuiltIn, layer.type) && !IsVariant(layer.type) &&
+         !IsPerChannel(layer);
 }
 
 void AddNote(LayerList& list, Note::Kind kind, std::string text) {

@@ -44,27 +44,11 @@ std::string OptionName(std::string_view word) {
 
 // Whether this launcher option takes no value, so the next word is a separate argument.
 bool IsLauncherFlag(std::string_view name) {
-  return IsOneOf(name, {"standalone",
-                        "no_python",
-                        "run_path",
-                        "use_env",
-                        "multi_gpu",
-                        "use_fsdp",
-                        "use_deepspeed",
-                        "use_megatron_lm",
-                        "tpu",
-                        "cpu",
-                        "quiet",
-                        "debug",
-                        "use_xpu",
-                        "no_local_rank",
-                        "no_ssh",
-                        "force_multi",
-                        "save_pid",
-                        "enable_each_rank_log",
-                        "m",
-                        "module",
-                        "q"});
+  return base::IsWordIn(
+      " standalone no_python run_path use_env multi_gpu use_fsdp use_deepspeed use_megatron_lm tpu "
+      "cpu quiet debug use_xpu no_local_rank no_ssh force_multi save_pid enable_each_rank_log m "
+      "module q ",
+      name);
 }
 
 class CommandReader {

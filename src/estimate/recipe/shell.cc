@@ -408,17 +408,12 @@ class ShellReader {
     }
   }
 
-  static bool IsOneWordOf(std::string_view word, std::string_view spaced_words) {
-    return !word.empty() && word.find(' ') == std::string_view::npos &&
-           spaced_words.find(" " + std::string(word) + " ") != std::string_view::npos;
-  }
-
   void EndCommand() {
     std::vector<ShellWord> words = std::exchange(words_, {});
     std::size_t first = 0;
-    while (
-        first < words.size() &&
-        IsOneWordOf(words[first].text, " if then else elif do while until ! { time exec command "))
+    while (first < words.size() &&
+           base::IsWordIn(" if then else elif do while until ! { time exec command ",
+                          words[first].text))
       ++first;
     ShellCommand command;
     command.line = began_;
@@ -436,7 +431,7 @@ class ShellReader {
       return;
     }
     const std::string& name = words.front().text;
-    if (IsOneWordOf(name, " export declare local readonly typeset ")) {
+    if (base::IsWordIn(" export declare local readonly typeset ", name)) {
       for (const ShellWord& word : words) {
         if (const auto assignment = AssignmentOf(word.text)) Assign(*assignment, word.known);
         if (name == "export") Export(word);
