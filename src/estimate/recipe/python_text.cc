@@ -183,7 +183,7 @@ class PythonReader {
     // Only calls to a model's from_pretrained are relevant. Tokenizers and processors also have a
     // function with this name.
     const bool fetches = name == "from_pretrained";
-    if (fetches && dotted.find("Model") == std::string_view::npos && !IsClassifier(dotted)) return;
+    if (fetches && !dotted.contains("Model") && !IsClassifier(dotted)) return;
     if (fetches && dotted.starts_with("Fast")) Emit(std::string(kUnsloth), "true", line);
     if (fetches) {
       if (IsClassifier(dotted)) Emit("class_head", "true", line);
@@ -197,7 +197,7 @@ class PythonReader {
   // AutoTokenizer.from_pretrained(…, model_max_length=128).
   static bool IsTokenizer(std::string_view dotted) {
     const std::string name = base::ToLower(dotted);
-    return name.find("tokenizer") != std::string::npos || name.ends_with("encode_plus");
+    return name.contains("tokenizer") || name.ends_with("encode_plus");
   }
   void ReadTokenizer(std::size_t open, bool fetches) {
     const std::size_t before = settings_.size();

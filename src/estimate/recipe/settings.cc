@@ -19,24 +19,18 @@ std::string Below(const std::string& prefix, std::string_view key) {
   return prefix.empty() ? std::string(key) : fmt::format("{}.{}", prefix, key);
 }
 
-// The position after the quoted text that begins at `at`. The end of `text` if the quote is not
-// closed.
+// Like EndOfQuoted(), but the end of `text` if the quote is not closed.
 std::size_t SkipQuoted(std::string_view text, std::size_t at) {
-  const char quote = text[at];
-  for (++at; at < text.size(); ++at) {
-    if (quote == '"' && text[at] == '\\') {
-      ++at;
-    } else if (text[at] == quote) {
-      return at + 1;
-    }
-  }
-  return text.size();
+  return std::min(EndOfQuoted(text, at), text.size());
 }
+
+// The characters in front of a quoted scalar.
+constexpr std::string_view kBeforeQuote = " \t[{,:\n";
 
 // Whether a quote starts a quoted scalar, which is only possible at the beginning of a scalar.
 bool OpensQuote(std::string_view text, std::size_t at) {
   if (text[at] != '"' && text[at] != '\'') return false;
-  return at == 0 || std::string_view(" \t[{,:\n").find(text[at - 1]) != std::string_view::npos;
+  return at == 0 || kBeforeQuote.contains(text[at - 1]);
 }
 
 std::string_view WithoutComment(std::string_view line) {
@@ -77,8 +71,7 @@ class Brackets {
           continue;
         }
         if (c == quote_) quote_ = '\0';
-      } else if ((c == '"' || c == '\'') &&
-                 std::string_view(" \t[{,:\n").find(before_) != std::string_view::npos) {
+      } else if ((c == '"' || c == '\'') && kBeforeQuote.contains(before_)) {
         quote_ = c;
       } else if (c == '[' || c == '{') {
         ++depth_;
@@ -280,8 +273,7 @@ class YamlReader {
   }
 
   static void SkipSpace(std::string_view text, std::size_t& at) {
-    while (at < text.size() && std::string_view(" \t\n,").find(text[at]) != std::string_view::npos)
-      ++at;
+    while (at < text.size() && std::string_view(" \t\n,").contains(text[at])) ++at;
   }
 
   // Reads a scalar up to one of the characters in `ends`.
@@ -291,7 +283,7 @@ class YamlReader {
     while (at < text.size()) {
       if (OpensQuote(text, at)) {
         at = SkipQuoted(text, at);
-      } else if (ends.find(text[at]) != std::string_view::npos) {
+      } else if (ends.contains(text[at])) {
         break;
       } else {
         ++at;
@@ -397,6 +389,18 @@ class JsonFlattener {
 };
 
 }  // namespace
+
+std::size_t EndOfQuoted(std::string_view text, std::size_t at) {
+  const char quote = text[at];
+  for (++at; at < text.size(); ++at) {
+    if (quote == '"' && text[at] == '\\') {
+      ++at;
+    } else if (text[at] == quote) {
+      return at + 1;
+    }
+  }
+  return std::string_view::npos;
+}
 
 Result<std::vector<Setting>> ReadYaml(std::string_view text, std::string_view where) {
   return YamlReader(text, where).Read();

@@ -20,6 +20,10 @@ struct Setting {
 inline constexpr std::size_t kMaxSettings = 5'000;
 inline constexpr int kMaxSettingDepth = 32;
 
+// The position after the closing quote of the quoted text that begins at `at`. npos if there is no
+// closing quote.
+std::size_t EndOfQuoted(std::string_view text, std::size_t at);
+
 // Reads the subset of YAML that training configurations use: mappings and lists (as blocks or in
 // brackets), quotes and comments. Block text (| and >), anchors and aliases are ignored. If the
 // text contains several documents, only the first is read. where: the file's name for sources and

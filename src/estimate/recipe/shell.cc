@@ -115,9 +115,7 @@ class ShellReader {
     bool tabs = false;
   };
 
-  static bool IsOneOf(char c, std::string_view set) {
-    return set.find(c) != std::string_view::npos;
-  }
+  static bool IsOneOf(char c, std::string_view set) { return set.contains(c); }
   bool AtEnd() const { return at_ >= text_.size(); }
   char Peek(std::size_t ahead = 0) const {
     return at_ + ahead < text_.size() ? text_[at_ + ahead] : '\0';

@@ -15,20 +15,6 @@ namespace {
 
 constexpr std::size_t kMaxKeyBytes = 400;
 
-// The position after the closing quote of the text that begins at `at`. npos if there is no closing
-// quote.
-std::size_t EndOfQuoted(std::string_view text, std::size_t at) {
-  const char quote = text[at];
-  for (std::size_t i = at + 1; i < text.size(); ++i) {
-    if (quote == '"' && text[i] == '\\') {
-      ++i;
-    } else if (text[i] == quote) {
-      return i + 1;
-    }
-  }
-  return std::string_view::npos;
-}
-
 bool IsQuote(char c) {
   return c == '"' || c == '\'';
 }
@@ -155,7 +141,7 @@ class TomlReader {
       const std::size_t opened = line.find(mark);
       const std::size_t comment = line.find('#');
       if (opened == std::string_view::npos || comment < opened) continue;
-      if (line.find(mark, opened + 3) == std::string_view::npos) long_quote_ = quote;
+      if (!line.substr(opened + 3).contains(mark)) long_quote_ = quote;
       return true;
     }
     return false;
