@@ -7,16 +7,12 @@
 
 #include "base/text.h"
 #include "estimate/recipe/post_training.h"
+#include "estimate/recipe/stated_settings.h"
 
 namespace carma::estimate {
 namespace {
 
 using Words = std::span<const ShellWord>;
-using Names = std::initializer_list<std::string_view>;
-
-bool IsOneOf(std::string_view word, Names names) {
-  return std::ranges::find(names, word) != names.end();
-}
 
 bool IsPython(std::string_view program) {
   program = base::BaseName(program);
@@ -37,9 +33,7 @@ bool IsOption(const ShellWord& word) {
 // "--Max-Len" -> "max_len".
 std::string OptionName(std::string_view word) {
   word.remove_prefix(std::min(word.find_first_not_of('-'), word.size()));
-  std::string name = base::ToLower(word);
-  std::replace(name.begin(), name.end(), '-', '_');
-  return name;
+  return PlainName(word);
 }
 
 // Whether this launcher option takes no value, so the next word is a separate argument.
@@ -100,7 +94,7 @@ class CommandReader {
     if (at_ == words_.size()) return false;
     launch_.framework = Framework::kTorchtune;
     launch_.program = words_[at_++].text;
-    if (launch_.program.find("distributed") != std::string::npos)
+    if (launch_.program.contains("distributed"))
       launch_.launcher.push_back({"distributed_recipe", "yes", Place("recipe")});
     return true;
   }
@@ -149,7 +143,7 @@ class CommandReader {
       const std::string name = OptionName(word.substr(0, word.find('=')));
       if (name == "m" || name == "module") return;
       ++at_;
-      if (word.find('=') != std::string::npos) {
+      if (word.contains('=')) {
         Keep(launch_.launcher, name, word.substr(word.find('=') + 1), word);
       } else if (IsLauncherFlag(name)) {
         Keep(launch_.launcher, name, "true", word);
@@ -199,7 +193,7 @@ class CommandReader {
     while (at_ < words_.size() && !IsOption(words_[at_])) {
       // A word such as "name=value" after an option's value is an override, not another value.
       const std::string& value = words_[at_].text;
-      if (!values.empty() && value.find('=') != std::string::npos) break;
+      if (!values.empty() && value.contains('=')) break;
       known = known && words_[at_].known;
       values.push_back(value);
       ++at_;
@@ -235,7 +229,7 @@ class CommandReader {
         {std::string(kTrainerKind), std::string(kind), Place(launch_.program)});
   }
 
-  bool HasOption(Names names) const {
+  bool HasOption(SettingNames names) const {
     return std::ranges::any_of(launch_.options,
                                [&](const Setting& each) { return IsOneOf(each.key, names); });
   }
@@ -243,7 +237,7 @@ class CommandReader {
   // Recognises the framework by the program's name or its options.
   void Recognise() {
     const std::string program = base::ToLower(launch_.program);
-    const auto has = [&](std::string_view part) { return program.find(part) != std::string::npos; };
+    const auto has = [&](std::string_view part) { return program.contains(part); };
     if (launch_.framework != Framework::kTrainer) return;
     if (has("axolotl")) {
       launch_.framework = Framework::kAxolotl;

@@ -243,7 +243,7 @@ Result<PipelineFound> ReadPipeline(std::string_view text, const std::string& pat
   for (const auto& [part, library] : json.items()) {
     // A part is written as [library, class]; an omitted part is [null, null].
     if (!library.is_array() || library.size() != 2 || !library.back().is_string()) continue;
-    if (part.find('/') != std::string::npos || part.find("..") != std::string::npos) continue;
+    if (part.contains('/') || part.contains("..")) continue;
     const std::string config = FolderOf(path) + part + "/config.json";
     if (part == "unet" || part == "transformer") {
       found.config = config;

@@ -8,25 +8,25 @@
 namespace carma::estimate {
 namespace {
 
-std::string Normalised(std::string_view key) {
-  std::string plain = base::ToLower(key);
-  std::replace(plain.begin(), plain.end(), '-', '_');
-  return plain;
-}
-
-bool IsOneOf(std::string_view word, SettingNames words) {
-  return std::ranges::find(words, word) != words.end();
-}
-
 bool IsNone(const Setting& setting) {
   return IsOneOf(base::ToLower(setting.value), {"none", "null", "~", "", "auto", "false"});
 }
 
 }  // namespace
 
+bool IsOneOf(std::string_view word, SettingNames words) {
+  return std::ranges::find(words, word) != words.end();
+}
+
+std::string PlainName(std::string_view name) {
+  std::string plain = base::ToLower(name);
+  std::ranges::replace(plain, '-', '_');
+  return plain;
+}
+
 StatedSettings::StatedSettings(const std::vector<Setting>& settings) {
   for (std::size_t i = 0; i < settings.size(); ++i)
-    last_[Normalised(settings[i].key)] = {&settings[i], i};
+    last_[PlainName(settings[i].key)] = {&settings[i], i};
 }
 
 const Setting* StatedSettings::Any(SettingNames names) const {

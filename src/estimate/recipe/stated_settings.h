@@ -39,6 +39,9 @@ class StatedSettings {
   std::map<std::string, Entry, std::less<>> last_;
 };
 
+bool IsOneOf(std::string_view word, SettingNames words);
+// The form in which names are compared: "Max-Len" -> "max_len".
+std::string PlainName(std::string_view name);
 // Whether the value means yes (true) or no (false). Empty if it means neither.
 std::optional<bool> TruthOf(std::string_view value);
 
