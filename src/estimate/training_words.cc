@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/text.h"
+#include "base/try.h"
 #include "estimate/estimator.h"
 
 namespace carma::estimate {
@@ -286,9 +288,17 @@ Result<TrainingPlan> PlanOf(std::span<const TrainingWord> said, const Transforme
 }
 
 Result<Unit> CheckWords(std::span<const TrainingWord> words) {
-  const Result<TrainingPlan> plan = PlanOf(words, TransformerConfig{});
-  if (!plan) return std::unexpected(plan.error());
+  CARMA_TRY(PlanOf(words, TransformerConfig{}));
   return Unit{};
+}
+
+void AddIfValid(TrainingWord word, std::vector<TrainingWord>& words,
+                std::vector<std::string>& notes) {
+  if (const Result<Unit> known = CheckWords({&word, 1}); !known) {
+    notes.push_back(known.error().message);
+  } else {
+    words.push_back(std::move(word));
+  }
 }
 
 namespace {

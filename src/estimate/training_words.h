@@ -22,6 +22,10 @@ Result<TrainingPlan> PlanOf(std::span<const task::TrainingWord> words,
 // Checks the words before the model is known.
 Result<Unit> CheckWords(std::span<const task::TrainingWord> words);
 
+// Adds a word that is valid. Otherwise adds the reason to `notes`.
+void AddIfValid(task::TrainingWord word, std::vector<task::TrainingWord>& words,
+                std::vector<std::string>& notes);
+
 // One sentence for each setting that is assumed because no word states it, such as length and
 // batch.
 std::vector<std::string> Assumptions(std::span<const task::TrainingWord> words,

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <map>
 #include <optional>
 #include <utility>
@@ -25,11 +26,10 @@ constexpr std::size_t kMaxPathBytes = 4096;
 // Whether this is a valid model name on the Hugging Face Hub. Names that would escape the cache
 // folder are rejected.
 bool IsHubName(std::string_view name) {
-  if (name.empty() || name.size() > 200 || name.find("..") != std::string_view::npos) return false;
+  if (name.empty() || name.size() > 200 || name.contains("..")) return false;
   if (std::ranges::count(name, '/') > 1 || name.front() == '/' || name.back() == '/') return false;
-  return std::ranges::all_of(name, [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-           c == '-' || c == '.' || c == '/';
+  return std::ranges::all_of(name, [](unsigned char c) {
+    return std::isalnum(c) != 0 || std::string_view("_-./").contains(static_cast<char>(c));
   });
 }
 
@@ -125,8 +125,7 @@ class Finder {
     // Training runs of models other than transformers are not supported, so they are ignored
     // without a note.
     const bool is_megatron = IsOfMegatron(settings);
-    const bool surely =
-        framework != Framework::kTrainer || meaning.model.find('/') != std::string::npos;
+    const bool surely = framework != Framework::kTrainer || meaning.model.contains('/');
     std::string path = StatedConfig();
     if (path.empty() && is_megatron)
       return Note(
@@ -149,14 +148,9 @@ class Finder {
 
   // Adds the valid words, and adds a note for each invalid word.
   void AddValid(TrainingWords more, TrainingWords& words) {
-    for (task::TrainingWord& word : more) {
-      TrainingWords one = {std::move(word)};
-      if (const auto known = CheckWords(one); !known) {
-        Note(known.error().message);
-      } else {
-        words.push_back(std::move(one.front()));
-      }
-    }
+    std::vector<std::string> notes;
+    for (task::TrainingWord& word : more) AddIfValid(std::move(word), words, notes);
+    for (std::string& note : notes) Note(std::move(note));
   }
 
   // Adds the configuration file of a script that uses Hydra. The file is named by --config-path
@@ -181,11 +175,11 @@ class Finder {
   // name, and loads the frozen weights in autocast's precision.
   static void AddDiffusion(const std::string& program, const std::vector<Setting>& settings,
                            TrainingWords& words) {
+    std::vector<std::string> ignored;
     const auto add = [&](const char* name, const std::string& value, const std::string& from) {
-      TrainingWords word = {{name, value, from}};
-      if (CheckWords(word)) words.push_back(std::move(word.front()));
+      AddIfValid({name, value, from}, words, ignored);
     };
-    const bool adapters = program.find("lora") != std::string::npos;
+    const bool adapters = program.contains("lora");
     if (adapters) {
       add("method", "lora", program);
       add("lora-rank", "4", program);
@@ -222,7 +216,7 @@ class Finder {
     for (const char* const name : {"PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF"}) {
       const auto own = command.settings.find(name);
       const std::string value = own != command.settings.end() ? own->second : Variable(name);
-      if (value.find("expandable_segments:True") != std::string::npos)
+      if (value.contains("expandable_segments:True"))
         words.push_back({"expandable-segments", "on", name});
     }
   }

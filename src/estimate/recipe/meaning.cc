@@ -42,12 +42,8 @@ class Reader {
 
  private:
   void Add(std::string_view name, std::string value, std::string from) {
-    TrainingWords word = {{std::string(name), std::move(value), base::Printable(from, 500)}};
-    if (const auto known = CheckWords(word); !known) {
-      meaning_.notes.push_back(known.error().message);
-      return;
-    }
-    meaning_.words.push_back(std::move(word.front()));
+    AddIfValid({std::string(name), std::move(value), base::Printable(from, 500)}, meaning_.words,
+               meaning_.notes);
   }
   void Add(std::string_view name, std::string value, const Setting& setting) {
     Add(name, std::move(value), PlaceOf(setting));
@@ -58,31 +54,19 @@ class Reader {
   void AddNumber(std::string_view name, SettingNames keys) {
     if (const Setting* setting = said_.Value(keys)) Add(name, setting->value, *setting);
   }
+  // Adds the word if one of these settings means yes.
+  void AddYes(std::string_view name, std::string value, SettingNames keys) {
+    if (const Setting* setting = said_.Yes(keys)) Add(name, std::move(value), *setting);
+  }
 
   bool IsTraining() const {
     return framework_ == Framework::kAxolotl || framework_ == Framework::kTorchtune ||
-           said_.Any({"learning_rate",
-                      "lr",
-                      "num_train_epochs",
-                      "num_epochs",
-                      "epochs",
-                      "max_steps",
-                      "per_device_train_batch_size",
-                      "per_gpu_train_batch_size",
-                      "micro_batch_size",
-                      "gradient_accumulation_steps",
-                      "do_train",
-                      "optim",
-                      "lora_r",
-                      "lora_rank",
-                      "warmup_steps",
-                      "warmup_ratio",
-                      "lr_scheduler_type",
-                      "train_batch_size",
-                      "finetuning_type",
-                      "train_type",
-                      "tuner_type",
-                      "weight_decay"}) != nullptr;
+           said_.Any({"learning_rate", "lr", "num_train_epochs", "num_epochs", "epochs",
+                      "max_steps", "warmup_steps", "warmup_ratio", "lr_scheduler_type",
+                      "weight_decay", "optim", "do_train"}) != nullptr ||
+           said_.Any({"per_device_train_batch_size", "per_gpu_train_batch_size", "micro_batch_size",
+                      "gradient_accumulation_steps", "lora_r", "lora_rank", "train_batch_size",
+                      "finetuning_type", "train_type", "tuner_type"}) != nullptr;
   }
 
   // Whether this is an unsupported kind of preference training. PPO and similar methods use a
@@ -130,9 +114,7 @@ class Reader {
                          base::ParseInt(target->value).value_or(0)),
           *target);
     }
-    if (const Setting* packed =
-            said_.Yes({"packing", "sample_packing", "dataset.packed", "packed"}))
-      Add("packed", "on", *packed);
+    AddYes("packed", "on", {"packing", "sample_packing", "dataset.packed", "packed"});
   }
 
   void Batch() {
@@ -331,8 +313,7 @@ class Reader {
           std::pair("adamw4bit", "adamw-4bit")}) {
       if (word == written) word = meant;
     }
-    if (const Setting* inside = said_.Yes({"optimizer_in_bwd"}))
-      Add("step-in-backward", "on", *inside);
+    AddYes("step-in-backward", "on", {"optimizer_in_bwd"});
     const bool fused = said_.Yes({"optimizer.fused", "optim_fused"}) != nullptr;
     if (fused && word == "adamw") word = "adamw-fused";
     Add("optimizer", word, *named);
@@ -381,10 +362,9 @@ class Reader {
       return Add("attention", name == "eager" || name == "disabled" ? "eager" : "flash", *kind);
     }
     if (said_.No({"flash_attn"})) return;
-    if (const Setting* flash =
-            said_.Yes({"flash_attention", "use_flash_attention", "use_flash_attention_2",
-                       "use_flash_attn", "use_flash_attn_2", "sdp_attention", "sdpa_attention"}))
-      Add("attention", "flash", *flash);
+    AddYes("attention", "flash",
+           {"flash_attention", "use_flash_attention", "use_flash_attention_2", "use_flash_attn",
+            "use_flash_attn_2", "sdp_attention", "sdpa_attention"});
   }
 
   void LossKernel() {
@@ -403,8 +383,7 @@ class Reader {
     if (loss != nullptr &&
         (loss->value.contains("Chunked") || loss->value.contains("LinearCrossEntropy")))
       return Add("loss", "chunked", *loss);
-    if (const Setting* chunked = said_.Yes({"chunked_cross_entropy"}))
-      Add("loss", "chunked", *chunked);
+    AddYes("loss", "chunked", {"chunked_cross_entropy"});
   }
 
   // ---- several GPUs ----
@@ -416,8 +395,7 @@ class Reader {
     AddNumber("pp", {"pipeline_model_parallel_size", "pipeline_parallel_degree"});
     AddNumber("cp", {"context_parallel_size", "context_parallel_degree"});
     AddNumber("ep", {"expert_model_parallel_size", "expert_parallel_degree"});
-    if (const Setting* split = said_.Yes({"sequence_parallel", "enable_sequence_parallel"}))
-      Add("sequence-parallel", "on", *split);
+    AddYes("sequence-parallel", "on", {"sequence_parallel", "enable_sequence_parallel"});
   }
 
   void Gpus() {

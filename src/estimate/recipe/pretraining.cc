@@ -45,27 +45,26 @@ class TitanReader {
   }
 
   void Add(std::string_view name, std::string value, const Setting* setting) {
-    TrainingWords word = {{std::string(name), std::move(value),
-                           setting != nullptr ? From(*setting) : "torchtitan's default"}};
-    if (const auto known = CheckWords(word); !known) {
-      plan_.notes.push_back(known.error().message);
-      return;
-    }
-    plan_.words.push_back(std::move(word.front()));
+    AddIfValid({std::string(name), std::move(value),
+                setting != nullptr ? From(*setting) : "torchtitan's default"},
+               plan_.words, plan_.notes);
+  }
+  // Adds the word if one of these settings means yes.
+  void AddYes(std::string_view name, std::string value, Keys keys) {
+    if (const Setting* setting = said_.Yes(keys)) Add(name, std::move(value), setting);
   }
 
   void Model() {
     const Setting* files = said_.Any({"model.hf_assets_path", "model.tokenizer_path"});
-    if (files != nullptr) {
-      std::string folder = files->value;
-      // Older versions name the tokenizer's file, which Meta keeps in a folder named "original".
-      if (const std::size_t slash = folder.rfind('/');
-          slash != std::string::npos && folder.substr(slash).starts_with("/tokenizer."))
-        folder.erase(slash);
-      if (folder.ends_with("/original")) folder.erase(folder.size() - 9);
-      plan_.model = folder;
-      plan_.model_from = From(*files);
-    }
+    if (files == nullptr) return;
+    std::string& folder = plan_.model;
+    folder = files->value;
+    plan_.model_from = From(*files);
+    // Older versions name the tokenizer's file, which Meta keeps in a folder named "original".
+    if (const std::size_t slash = folder.rfind('/');
+        slash != std::string::npos && folder.substr(slash).starts_with("/tokenizer."))
+      folder.erase(slash);
+    if (folder.ends_with("/original")) folder.erase(folder.size() - 9);
   }
 
   void Tokens() {
@@ -77,15 +76,12 @@ class TitanReader {
 
   void Precision() {
     const Setting* stored = said_.Any({"training.dtype"});
-    const bool half =
-        stored != nullptr && base::ToLower(stored->value).find("16") != std::string::npos;
+    const bool half = stored != nullptr && stored->value.contains("16");
     Add("weights", half ? "bf16" : "fp32", stored);
     const Setting* mixed = said_.Any({"training.mixed_precision_param"});
-    const bool whole =
-        mixed != nullptr && base::ToLower(mixed->value).find("32") != std::string::npos;
+    const bool whole = mixed != nullptr && mixed->value.contains("32");
     Add("amp", whole ? "off" : "on", mixed);
-    const Setting* compiled = said_.Yes({"compile.enable", "training.compile"});
-    if (compiled != nullptr) Add("fused-layers", "on", compiled);
+    AddYes("fused-layers", "on", {"compile.enable", "training.compile"});
   }
 
   void Optimizer() {
@@ -97,10 +93,8 @@ class TitanReader {
     const Setting* name = said_.Any({"optimizer.name"});
     const std::string word = name == nullptr ? "adamw" : base::ToLower(name->value);
     Add("optimizer", word.starts_with("adam") ? (plain ? "adamw" : "adamw-fused") : word, name);
-    if (const Setting* inside = said_.Yes({"optimizer.early_step_in_backward"}))
-      Add("step-in-backward", "on", inside);
-    if (const Setting* moved = said_.Yes({"training.enable_cpu_offload"}))
-      Add("offload", "optimizer,params", moved);
+    AddYes("step-in-backward", "on", {"optimizer.early_step_in_backward"});
+    AddYes("offload", "optimizer,params", {"training.enable_cpu_offload"});
   }
 
   // "selective" recomputes either every N-th block, or everything except attention and every second
@@ -227,10 +221,10 @@ TrainingWords WordsOfMegatron(const std::vector<Setting>& settings) {
   const Setting* name = said.Value({"optim.name"});
   if (shared == nullptr && name != nullptr && name->value.starts_with("distributed")) shared = name;
   if (shared != nullptr) AddWord("dp", "zero1", *shared, words);
-  if (const Setting* length = said.Value({"encoder_seq_length"}))
-    AddWord("seq-len", length->value, *length, words);
-  if (const Setting* length = said.Value({"data.train_ds.max_seq_length"}))
-    AddWord("seq-len", length->value, *length, words);
+  for (const std::string_view key : {"encoder_seq_length", "data.train_ds.max_seq_length"}) {
+    if (const Setting* length = said.Value({key}))
+      AddWord("seq-len", length->value, *length, words);
+  }
   if (const Setting* again =
           said.Value({"recompute_granularity", "activations_checkpoint_granularity"}))
     AddWord("gradient-checkpointing", again->value == "full" ? "full" : "attention", *again, words);
