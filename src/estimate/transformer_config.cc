@@ -10,9 +10,8 @@
 #include "base/suggest.h"
 #include "base/text.h"
 #include "estimate/block_list.h"
-#include "estimate/diffusion_config.h"
+#include "estimate/media_config.h"
 #include "estimate/transformer_family.h"
-#include "estimate/wave_config.h"
 
 namespace carma::estimate {
 namespace {

@@ -114,7 +114,7 @@ bool IsClassifier(std::string_view class_name);
 // come from a table by model_type (transformer_family.h). If a model reads images and text, its
 // text part (text_config) is counted completely, but only the weights of its image part are
 // counted. If a model compares images with texts (CLIP), both parts are counted completely. For
-// diffusers files, see diffusion_config.h. Returns kInvalid, as one line with the location, for
+// diffusers files, see media_config.h. Returns kInvalid, as one line with the location, for
 // text that is not JSON, an unknown family, a missing or impossible number, or an unsupported
 // quantisation.
 Result<TransformerConfig> ParseTransformerConfig(std::string_view text, std::string_view where);

@@ -1,5 +1,6 @@
-// Reads diffusion models from diffusers' config.json: U-Nets, and transformers that work on patches
-// of a noisy image or video.
+// Reads models of images, videos and audio from their config.json: diffusers' diffusion models
+// (U-Nets, and transformers that work on patches of a noisy image or video), and the convolutions
+// of audio encoders (wav2vec 2.0, HuBERT, WavLM).
 #pragma once
 
 #include <string>
@@ -24,5 +25,10 @@ void ReadDiffusion(base::JsonReader& in, TransformerConfig& config);
 
 // The names of all supported classes, used for suggestions.
 std::vector<std::string> DiffusionClasses();
+
+// Adds the convolutions that turn each 20 ms of audio into one token. In pretraining they are
+// trained, and the tensors that they keep are counted. In fine-tuning (trained: false) they are
+// frozen, and autograd keeps nothing for them. Errors are recorded in `in`.
+void ReadWaves(base::JsonReader& in, bool trained, TransformerConfig& config);
 
 }  // namespace carma::estimate
