@@ -1,6 +1,7 @@
 #include "estimate/estimator.h"
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 
 namespace carma::estimate {
@@ -33,6 +34,17 @@ constexpr EstimatorEntry kEstimators[] = {
 };
 
 }  // namespace
+
+double SumOf(std::span<const Term> terms) {
+  double sum_mib = 0;
+  for (const Term& term : terms) sum_mib += term.mib;
+  return sum_mib;
+}
+
+std::int64_t RoundMib(double mib) {
+  constexpr double kMost = 1e15;
+  return std::llround(std::clamp(mib, 0.0, kMost));
+}
 
 std::unique_ptr<Estimator> MakeGiven() {
   return std::make_unique<Given>();

@@ -68,6 +68,10 @@ struct Term {
   std::string name;  // kContextTerm, "parameters and optimizer", "kept for backward" …
   double mib = 0;
 };
+double SumOf(std::span<const Term> terms);  // MiB
+// Rounds a computed size to whole MiB. Out-of-range sizes give a meaningless result, but never
+// undefined behaviour.
+std::int64_t RoundMib(double mib);
 
 // A class predicted by a classifier. Class `index` contains runs that need at least index *
 // width_mib and less than (index + 1) * width_mib.

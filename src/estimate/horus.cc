@@ -1,7 +1,6 @@
 // The estimator of the Horus scheduler (Yeung et al., TPDS 2022), computed as in section 5.3.1 of
 // the dissertation: (B A + P) + B G + d. An element of A, P and G has four bytes; d is in MiB.
 #include "estimate/estimator.h"
-#include "estimate/round_mib.h"
 #include "model/features.h"
 
 namespace carma::estimate {
@@ -28,9 +27,7 @@ class Horus : public Estimator {
                     {"parameters", params_mib},
                     {"activations", batch * activations_mib},
                     {"gradients", batch * params_mib}};
-    double sum = 0;
-    for (const Term& term : answer.terms) sum += term.mib;
-    answer.point_mib = answer.bound_mib = RoundMib(sum);
+    answer.point_mib = answer.bound_mib = RoundMib(SumOf(answer.terms));
     return answer;
   }
 };

@@ -1,7 +1,6 @@
 // Reproduces the estimate of a dry run with PyTorch's FakeTensor, which counts only parameters and
 // the tensors kept for the backward pass.
 #include "estimate/estimator.h"
-#include "estimate/round_mib.h"
 #include "estimate/structural/assumed_shapes.h"
 #include "estimate/structural/kept.h"
 
@@ -29,7 +28,7 @@ class FakeTensor : public Estimator {
     answer.method = "faketensor";
     answer.terms = {{"parameters", 4 * static_cast<double>(layers.params) / kMib},
                     {"kept for backward", kept / kMib}};
-    answer.point_mib = answer.bound_mib = RoundMib(answer.terms[0].mib + answer.terms[1].mib);
+    answer.point_mib = answer.bound_mib = RoundMib(SumOf(answer.terms));
     answer.warnings.emplace_back(
         layers.saved ? "kept bytes were counted by a dry run"
                      : "kept bytes are estimated by rule, because no dry run counted them");

@@ -11,7 +11,6 @@
 #include "estimate/calibration.h"
 #include "estimate/estimator.h"
 #include "estimate/loaded_code.h"
-#include "estimate/round_mib.h"
 #include "estimate/structural/assumed_shapes.h"
 #include "estimate/structural/kept.h"
 #include "estimate/structural/layer_rule.h"
@@ -95,12 +94,6 @@ std::optional<Kept> KeptByTotals(const model::LayerList& list) {
 
 double StatesOf(Optimizer optimizer) {
   return optimizer == Optimizer::kSgd ? 0 : optimizer == Optimizer::kMomentum ? 1 : 2;
-}
-
-double SumOf(const std::vector<Term>& terms) {
-  double sum_mib = 0;
-  for (const Term& term : terms) sum_mib += term.mib;
-  return sum_mib;
 }
 
 // Numbers from the question that are used by all terms. Sizes are relative: 1 for four bytes, 0.5
@@ -360,49 +353,47 @@ double SmallerBatchMib(const Question& question, const Kept& kept) {
 
 class Structural : public Estimator {
  public:
-  Result<Answer> Ask(const Question& question) const override;
+  Result<Answer> Ask(const Question& question) const override {
+    if (question.layers == nullptr) {
+      return NotFound(question.summary_trouble.empty() ? "there is no model summary"
+                                                       : question.summary_trouble);
+    }
+    const model::LayerList& layers = *question.layers;
+    if (!question.batch) return NotFound("the batch size is unknown");
+    const bool hides_most = model::HidesMost(layers);
+    const std::optional<Kept> by_totals = hides_most ? KeptByTotals(layers) : std::nullopt;
+    if (hides_most && !by_totals) {
+      return NotFound(
+          "most parameters are in blocks printed as one row, so the memory kept for the backward "
+          "pass is unknown; print all layers with {}",
+          kFullDepth);
+    }
+    const bool no_shapes = LacksShapes(layers);
+    const Kept kept = by_totals ? *by_totals : CountKept(layers);
+    if (!layers.saved && kept.per_sample <= 0) {
+      return NotFound(no_shapes
+                          ? "the summary shows neither shapes nor the layer widths of a token model"
+                          : "no layer in the summary grows with the batch");
+    }
+    const double context_mib = ContextMib(question, kept);
+    Answer answer;
+    answer.method = "structural";
+    answer.terms = TermsOf(question, kept, NumbersOf(question, kept));
+    const double of_batch_mib = SumOf(answer.terms);
+    const double more_mib = std::max(0.0, SmallerBatchMib(question, kept) - of_batch_mib);
+    answer.terms.insert(answer.terms.begin(), Term{std::string(kContextTerm), context_mib});
+    answer.terms.emplace_back("a smaller batch needs more", more_mib);
+    std::erase_if(answer.terms, [](const Term& term) { return term.mib == 0; });
+
+    const double point_mib = context_mib + of_batch_mib + more_mib;
+    answer.point_mib = RoundMib(point_mib);
+    const Evidence evidence = by_totals ? Evidence::kTotals : EvidenceOf(question, no_shapes);
+    answer.bound_mib = BoundMib(question, context_mib, point_mib, evidence);
+    answer.coverage = question.coverage;
+    answer.warnings = WarningsOf(question, kept, no_shapes, evidence);
+    return answer;
+  }
 };
-
-Result<Answer> Structural::Ask(const Question& question) const {
-  if (question.layers == nullptr) {
-    return NotFound(question.summary_trouble.empty() ? "there is no model summary"
-                                                     : question.summary_trouble);
-  }
-  const model::LayerList& layers = *question.layers;
-  if (!question.batch) return NotFound("the batch size is unknown");
-  const bool hides_most = model::HidesMost(layers);
-  const std::optional<Kept> by_totals = hides_most ? KeptByTotals(layers) : std::nullopt;
-  if (hides_most && !by_totals) {
-    return NotFound(
-        "most parameters are in blocks printed as one row, so the memory kept for the backward "
-        "pass is unknown; print all layers with {}",
-        kFullDepth);
-  }
-  const bool no_shapes = LacksShapes(layers);
-  const Kept kept = by_totals ? *by_totals : CountKept(layers);
-  if (!layers.saved && kept.per_sample <= 0) {
-    return NotFound(no_shapes
-                        ? "the summary shows neither shapes nor the layer widths of a token model"
-                        : "no layer in the summary grows with the batch");
-  }
-  const double context_mib = ContextMib(question, kept);
-  Answer answer;
-  answer.method = "structural";
-  answer.terms = TermsOf(question, kept, NumbersOf(question, kept));
-  const double of_batch_mib = SumOf(answer.terms);
-  const double more_mib = std::max(0.0, SmallerBatchMib(question, kept) - of_batch_mib);
-  answer.terms.insert(answer.terms.begin(), Term{std::string(kContextTerm), context_mib});
-  answer.terms.emplace_back("a smaller batch needs more", more_mib);
-  std::erase_if(answer.terms, [](const Term& term) { return term.mib == 0; });
-
-  const double point_mib = context_mib + of_batch_mib + more_mib;
-  answer.point_mib = RoundMib(point_mib);
-  const Evidence evidence = by_totals ? Evidence::kTotals : EvidenceOf(question, no_shapes);
-  answer.bound_mib = BoundMib(question, context_mib, point_mib, evidence);
-  answer.coverage = question.coverage;
-  answer.warnings = WarningsOf(question, kept, no_shapes, evidence);
-  return answer;
-}
 
 }  // namespace
 
