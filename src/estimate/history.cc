@@ -241,11 +241,6 @@ Site History::SiteFor(const std::string& gpu_type) const {
   return site;
 }
 
-std::size_t History::size() const {
-  const std::lock_guard lock(mutex_);
-  return runs_.size();
-}
-
 std::vector<task::Observation> History::All() const {
   const std::lock_guard lock(mutex_);
   std::vector<task::Observation> all;

@@ -70,7 +70,6 @@ class History {
   // Calibrates with the newest kCalibrationRuns that have a formula. The result is cached for each
   // type until the next Add.
   Site SiteFor(const std::string& gpu_type) const;
-  std::size_t size() const;
   // All observations, oldest first. Adding them to an empty history recreates this history.
   std::vector<task::Observation> All() const;
 

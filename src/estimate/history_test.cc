@@ -90,7 +90,7 @@ TEST(History, KeepsTheNewestRunsOfEverySignature) {
   History history;
   history.Add(Peaked(1, false, "rare"));
   for (int i = 1; i <= 3 * task::kRunsPerSignature; ++i) history.Add(Peaked(i, false, "often"));
-  EXPECT_EQ(history.size(), task::kRunsPerSignature + 1U);
+  EXPECT_EQ(history.All().size(), task::kRunsPerSignature + 1U);
   const std::vector<task::Observation> often = history.OfSignature("often");
   ASSERT_EQ(often.size(), static_cast<std::size_t>(task::kRunsPerSignature));
   EXPECT_EQ(often.front().measured_mib, 3 * task::kRunsPerSignature);
@@ -102,7 +102,7 @@ TEST(History, IsBounded) {
   History history;
   for (int i = 0; i < task::kMaxObservations + 10; ++i)
     history.Add(Peaked(i, false, std::to_string(i)));
-  EXPECT_EQ(history.size(), static_cast<std::size_t>(task::kMaxObservations));
+  EXPECT_EQ(history.All().size(), static_cast<std::size_t>(task::kMaxObservations));
   EXPECT_THAT(history.OfSignature("9"), IsEmpty());
   EXPECT_EQ(history.OfSignature("10").size(), 1U);
   EXPECT_EQ(history.OfKin("k").front().measured_mib, task::kMaxObservations + 9);
