@@ -135,16 +135,8 @@ std::span<const MapperEntry> Mappers() {
 }
 
 void UseMapperValues(PolicyConfig& config) {
-  const MapperEntry* entry = FindMapper(config.mapper);
-  if (entry == nullptr) return;
-  const MapperValues& values = entry->values;
-  config.sm_cap = values.sm_cap;
-  config.margin_mib = values.margin_mib;
-  config.floor_mib = values.floor_mib;
-  config.floor_share = values.floor_share;
-  config.min_gain = values.min_gain;
-  config.backfill = values.backfill;
-  config.pass_limit = values.pass_limit;
+  MapperValues& values = config;
+  if (const MapperEntry* entry = FindMapper(config.mapper)) values = entry->values;
 }
 
 const MapperEntry* FindMapper(std::string_view name_or_alias) {

@@ -46,17 +46,30 @@ enum class IdleAction {
   kShare,  // let other tasks join it, even if it is exclusive
   kEnd,    // stop it
 };
-// All settings of a policy. docs/server/policies.md lists their names in the configuration file.
-struct PolicyConfig {
-  std::string mapper = "magm";
+// The settings for which each mapper has default values, so that configuring its name is enough.
+struct MapperValues {
   // Maximum mean SM activity (over the window) at which a GPU may take another task; empty: no
   // condition.
   std::optional<double> sm_cap = 0.80;
-  WithoutActivity without_activity = WithoutActivity::kUtilization;
   std::int64_t margin_mib = 2048;  // added to an estimate
   // Free memory required for a task without an estimate; 0: no condition.
   std::int64_t floor_mib = 5120;
   double floor_share = 0;  // share of the GPU's memory, replaces floor_mib; 0: floor_mib applies
+  // A task with known memory need and activity joins other tasks only if it adds at least this
+  // share of its own activity to the GPU's throughput (ThroughputOf). The SM cap and settling do
+  // not apply to such a task. Empty: no condition.
+  std::optional<double> min_gain;
+  // How many tasks of the main queue are considered. If a task must wait, the considered tasks
+  // behind it may start first. 1: only the head is considered.
+  int backfill = 1;
+  // If other tasks can overtake the head of the queue, GPUs are kept for it once it has been the
+  // head for this long; empty: never.
+  std::optional<Duration> pass_limit = Duration{3'600'000};
+};
+// All settings of a policy. docs/server/policies.md lists their names in the configuration file.
+struct PolicyConfig : MapperValues {
+  std::string mapper = "magm";
+  WithoutActivity without_activity = WithoutActivity::kUtilization;
   // How long a task that never appears in its GPU's samples can keep other tasks off the GPU.
   Duration settle_timeout{180'000};
   Duration stale_after{5'000};  // a GPU is closed if its last sample is older than this
@@ -64,22 +77,12 @@ struct PolicyConfig {
   // Waiting tasks of its kind then request that amount, or more if one of them ran out of memory.
   // Empty: claims and estimates stay as they are.
   std::optional<Duration> plateau_after = Duration{600'000};
-  // A task with known memory need and activity joins other tasks only if it adds at least this
-  // share of its own activity to the GPU's throughput (ThroughputOf). The SM cap and settling do
-  // not apply to such a task. Empty: no condition.
-  std::optional<double> min_gain;
   // Maximum predicted slowdown of any task; empty: only the limits that tasks set themselves.
   std::optional<double> max_slowdown;
   // The site rule: a GPU takes a task only if this expression is true. Empty: there is no rule.
   std::optional<GpuRule> require;
   // The expression that the mapper "score" uses to rank GPUs. Required by that mapper.
   std::optional<GpuRule> score;
-  // How many tasks of the main queue are considered. If a task must wait, the considered tasks
-  // behind it may start first. 1: only the head is considered.
-  int backfill = 1;
-  // If other tasks can overtake the head of the queue, GPUs are kept for it once it has been the
-  // head for this long; empty: never.
-  std::optional<Duration> pass_limit = Duration{3'600'000};
   // The number of possible starts that are simulated to the end and compared with each other and
   // with starting nothing (Future). Used only by mappers that choose the task, and only if all run
   // times are known. 0: off.
@@ -255,18 +258,6 @@ class Mapper {
   virtual double Score(const Need& need, const GpuView& gpu) const = 0;
   // Called with the GPUs that the task was actually given. Round robin then advances its pointer.
   virtual void Placed(std::span<const Placement> placement) { (void)placement; }
-};
-
-// Default settings of a mapper, so that configuring its name is enough. The fields have the same
-// meaning as in PolicyConfig.
-struct MapperValues {
-  std::optional<double> sm_cap = 0.80;
-  std::int64_t margin_mib = 2048;
-  std::int64_t floor_mib = 5120;
-  double floor_share = 0;
-  std::optional<double> min_gain;
-  int backfill = 1;
-  std::optional<Duration> pass_limit = Duration{3'600'000};
 };
 
 struct MapperEntry {
