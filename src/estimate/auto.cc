@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/text.h"
 #include "estimate/amounts.h"
 #include "estimate/calibration.h"
 #include "estimate/estimator.h"
@@ -193,9 +194,9 @@ bool FollowRelatives(const Question& question, Answer& answer) {
     answer.needed_mib = std::llround(factor * static_cast<double>(*answer.needed_mib));
   answer.terms.push_back({"correction from relatives", (factor - 1) * point_mib});
   answer.method = "relatives";
-  answer.warnings.push_back(fmt::format(
-      "{} run{} of the same program with other settings needed {:.2f} times the prediction",
-      ratios.size(), ratios.size() == 1 ? "" : "s", median));
+  answer.warnings.push_back(
+      fmt::format("{} of the same program with other settings needed {:.2f} times the prediction",
+                  base::Counted(std::ssize(ratios), "run"), median));
   return true;
 }
 
@@ -237,8 +238,8 @@ void LearnGaps(const Question& question, Answer& answer) {
   answer.bound_mib = std::max(answer.bound_mib + std::llround(more_mib),
                               answer.point_mib + std::llround(std::max(0.0, highest)));
   answer.warnings.push_back(fmt::format(
-      "in {} run{} of the same program, PyTorch reserved {:.2f} times the memory it had allocated",
-      gaps.size(), gaps.size() == 1 ? "" : "s", 1 + median));
+      "in {} of the same program, PyTorch reserved {:.2f} times the memory it had allocated",
+      base::Counted(std::ssize(gaps), "run"), 1 + median));
 }
 
 class Auto : public Estimator {

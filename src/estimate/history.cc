@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/text.h"
 #include "estimate/amounts.h"
 #include "estimate/estimator.h"
 
@@ -89,8 +90,7 @@ class FromHistory : public Estimator {
     answer.point_mib = recollection.point_mib;
     answer.bound_mib = recollection.bound_mib;
     answer.method = "history";
-    answer.terms.push_back({fmt::format("measured in {} earlier run{}", recollection.runs,
-                                        recollection.runs == 1 ? "" : "s"),
+    answer.terms.push_back({"measured in " + base::Counted(recollection.runs, "earlier run"),
                             static_cast<double>(recollection.point_mib)});
     answer.warnings = std::move(recollection.remarks);
     return answer;

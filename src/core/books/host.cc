@@ -11,10 +11,6 @@
 namespace carma::core {
 namespace {
 
-std::string Cpus(int count) {
-  return fmt::format("{} CPU{}", count, count == 1 ? "" : "s");
-}
-
 const char* Are(int count) {
   return count == 1 ? "is" : "are";
 }
@@ -42,7 +38,7 @@ Verdict CheckHost(const HostNeed& need, const HostView& host) {
   if (host.cpus > 0 && need.cpus > host.cpus) {
     return refuse(Fit::kNever, ReasonCode::kCpus,
                   fmt::format("The task asks for {}, but this server has {} for tasks.",
-                              Cpus(need.cpus), host.cpus));
+                              base::Counted(need.cpus, "CPU"), host.cpus));
   }
   if (host.cpus > 0 && need.own_cpus && need.cpus > host.cores) {
     return refuse(Fit::kNever, ReasonCode::kCpus,
@@ -57,8 +53,9 @@ Verdict CheckHost(const HostNeed& need, const HostView& host) {
   }
   if (host.cpus > 0 && need.cpus > host.free_cpus) {
     return refuse(Fit::kNotNow, ReasonCode::kCpus,
-                  fmt::format("The task asks for {}, but {} of {} {} free{}.", Cpus(need.cpus),
-                              host.free_cpus, host.cpus, Are(host.free_cpus), KeptFor(host)));
+                  fmt::format("The task asks for {}, but {} of {} {} free{}.",
+                              base::Counted(need.cpus, "CPU"), host.free_cpus, host.cpus,
+                              Are(host.free_cpus), KeptFor(host)));
   }
   if (host.cpus > 0 && need.own_cpus && need.cpus > host.free_cores) {
     return refuse(Fit::kNotNow, ReasonCode::kCpus,
@@ -74,7 +71,7 @@ Verdict CheckHost(const HostNeed& need, const HostView& host) {
 
 std::string TextOf(const HostShare& share) {
   std::string text;
-  if (share.cpus > 0) text = Cpus(share.cpus);
+  if (share.cpus > 0) text = base::Counted(share.cpus, "CPU");
   if (!share.cores.empty())
     text = fmt::format("{} ({})", base::Counted(share.cpus, "dedicated CPU"), share.cores);
   if (share.memory_mib == 0) return text;

@@ -47,23 +47,20 @@ bool NotNow(const Question& q, ReasonCode code, const Text& text) {
   return Refuse(q, Fit::kNotNow, code, text);
 }
 
-std::string Count(int n, std::string_view one, std::string_view many) {
-  return fmt::format("{} {}", n, n == 1 ? one : many);
-}
-
 std::string WhoIsThere(const GpuView& gpu) {
   std::string text;
-  if (gpu.tasks > 0) text = Count(gpu.tasks, "task", "tasks");
+  if (gpu.tasks > 0) text = base::Counted(gpu.tasks, "task");
   if (gpu.foreign_processes == 0) return text;
   if (!text.empty()) text += " and ";
-  return text + Count(gpu.foreign_processes, "foreign process", "foreign processes");
+  if (gpu.foreign_processes == 1) return text + "1 foreign process";
+  return text + fmt::format("{} foreign processes", gpu.foreign_processes);
 }
 
 // What holds a GPU's memory, as text: ": 2 tasks hold 20.0G, other processes 8.0G".
 std::string MemoryHolders(const GpuView& gpu) {
   std::string text;
   if (gpu.tasks > 0 && gpu.promised_mib > 0)
-    text = fmt::format("{} hold{} {}", Count(gpu.tasks, "task", "tasks"), gpu.tasks == 1 ? "s" : "",
+    text = fmt::format("{} hold{} {}", base::Counted(gpu.tasks, "task"), gpu.tasks == 1 ? "s" : "",
                        base::FormatMib(gpu.promised_mib));
   if (gpu.foreign_mib > 0)
     text += (text.empty() ? "" : ", ") + ("other processes " + base::FormatMib(gpu.foreign_mib));
@@ -95,7 +92,7 @@ bool CheckMig(const Question& q) {
       return fmt::format(
           "GPU {} is a MIG instance, which cannot be combined with the other {} that the task asks "
           "for.",
-          q.gpu.index, Count(q.need.gpus - 1, "GPU", "GPUs"));
+          q.gpu.index, base::Counted(q.need.gpus - 1, "GPU"));
     });
   }
   if (q.config.share_mig || q.gpu.Idle()) return true;
@@ -181,7 +178,7 @@ bool CheckTaskCount(const Question& q) {
   if (q.gpu.tasks < q.config.max_tasks_per_gpu) return true;
   return NotNow(q, ReasonCode::kTasksPerGpu, [&] {
     return fmt::format("GPU {} already has {}, the maximum allowed.", q.gpu.index,
-                       Count(q.gpu.tasks, "task", "tasks"));
+                       base::Counted(q.gpu.tasks, "task"));
   });
 }
 
@@ -267,7 +264,7 @@ bool CheckWithoutActivity(const Question& q) {
   if (q.config.without_activity == WithoutActivity::kNever || !gpu.utilization) {
     return NotNow(q, ReasonCode::kGpuHealth, [&] {
       return fmt::format("GPU {} does not report SM activity, so no task may join the {} there.",
-                         gpu.index, Count(gpu.tasks, "task", "tasks"));
+                         gpu.index, base::Counted(gpu.tasks, "task"));
     });
   }
   if (*gpu.utilization <= *q.config.sm_cap) return true;
@@ -348,8 +345,7 @@ bool CheckThroughput(const Question& q) {
           "Alongside the {} on GPU {}, it would take {:.1f} times as long as when running alone, "
           "and the slowest task there {:.1f} times as long; at least one of them does not "
           "allow that{}.",
-          Count(static_cast<int>(gpu.residents.size()), "task", "tasks"), gpu.index, with.newcomer,
-          with.slowest,
+          base::Counted(std::ssize(gpu.residents), "task"), gpu.index, with.newcomer, with.slowest,
           with.doubt > 1 ? fmt::format(" (until all of them have been measured, the delay may be "
                                        "up to {:.1f} times as long as predicted)",
                                        with.doubt)
@@ -364,7 +360,7 @@ bool CheckThroughput(const Question& q) {
     return fmt::format(
         "Alongside the {} on GPU {}, it would add throughput worth {} % of its own activity; at "
         "least {} % is required.",
-        Count(static_cast<int>(gpu.residents.size()), "task", "tasks"), gpu.index,
+        base::Counted(std::ssize(gpu.residents), "task"), gpu.index,
         Percent(own > 0 ? gain / own : 0), Percent(*q.config.min_gain));
   });
 }

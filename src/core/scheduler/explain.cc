@@ -250,8 +250,8 @@ Reason ReasonInLine(const State& state, const TaskRecord& task, Time at) {
   Reason reason = ReasonAtHead(state, task, at);
   if (const int times = TimesPassed(state); state.heads.passed.task == task.id && times > 0) {
     reason.text.Edit() +=
-        fmt::format(" {} task{} started ahead of it since it reached the head of the queue ({}).",
-                    times, times == 1 ? "" : "s", base::FormatTimeIso(state.heads.passed.since));
+        fmt::format(" {} started ahead of it since it reached the head of the queue ({}).",
+                    base::Counted(times, "task"), base::FormatTimeIso(state.heads.passed.since));
   }
   if (with_gpus) reason.text.Edit() += WhatIsKeptFor(state, task, at);
   return reason;

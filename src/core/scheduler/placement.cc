@@ -38,9 +38,10 @@ std::optional<Reason> NeverTogether(const State& state, int wanted) {
   if (wanted < 2 || instances == 0 || wanted <= whole) return std::nullopt;
   return Reason{
       ReasonCode::kMigInstance,
-      fmt::format("The task asks for {} GPUs; this server has {} whole GPU{} and {} MIG "
-                  "instance{}, which cannot be combined with other GPUs.",
-                  wanted, whole, whole == 1 ? "" : "s", instances, instances == 1 ? "" : "s")};
+      fmt::format("The task asks for {} GPUs; this server has {} and {}, which cannot be combined "
+                  "with other GPUs.",
+                  wanted, base::Counted(whole, "whole GPU"),
+                  base::Counted(instances, "MIG instance"))};
 }
 
 std::int64_t ClaimOf(const State& state, const TaskRecord& task, GpuIndex gpu, Part part) {

@@ -144,10 +144,10 @@ void EndOutOfMemory(State& state, TaskRecord& task, std::int64_t tried_mib) {
   }
   if (task.ooms >= task.request->max_recoveries) {
     ++task.ooms;
-    return state.Finish(task, TaskState::kOutOfMemory,
-                        {ReasonCode::kOutOfMemory,
-                         fmt::format("Ran out of GPU memory {} time{}; no retries left{}.",
-                                     task.ooms, task.ooms == 1 ? "" : "s", told)});
+    return state.Finish(
+        task, TaskState::kOutOfMemory,
+        {ReasonCode::kOutOfMemory, fmt::format("Ran out of GPU memory {}; no retries left{}.",
+                                               base::Counted(task.ooms, "time"), told)});
   }
   const std::string kept = KeptBelowGpu(state, task)
                                ? fmt::format(": its promise limited it to {}",

@@ -46,10 +46,10 @@ void RequeueVictim(State& state, TaskRecord& task) {
   if (!task.request->requeue && task.request->max_recoveries == 0)
     return state.Finish(task, TaskState::kFailed, {ReasonCode::kVictim, why + "."});
   if (++task.victim_restarts > state.config.max_victim_restarts) {
-    return state.Finish(task, TaskState::kFailed,
-                        {ReasonCode::kVictim,
-                         fmt::format("{} {} time{}; no restarts left.", why, task.victim_restarts,
-                                     task.victim_restarts == 1 ? "" : "s")});
+    return state.Finish(
+        task, TaskState::kFailed,
+        {ReasonCode::kVictim, fmt::format("{} {}; no restarts left.", why,
+                                          base::Counted(task.victim_restarts, "time"))});
   }
   task.not_before = state.now + RetryBackoff(1);
   state.Enqueue(task, task.queue, {ReasonCode::kVictim, why + "; starts again."});

@@ -154,10 +154,10 @@ std::string TooFewChosen(const TaskRequest& request, std::span<const GpuInfo> gp
   if (!request.on_gpus.empty()) wishes.push_back("only GPU " + base::Join(request.on_gpus, " or "));
   if (!request.not_on_gpus.empty())
     wishes.push_back("not GPU " + base::Join(request.not_on_gpus, " or "));
-  std::string text = fmt::format(
-      "The task needs {} GPU{} ({}); {} of this server's {} {} that", request.gpus,
-      request.gpus == 1 ? "" : "s", base::Join(wishes, ", "),
-      chosen == 0 ? "none" : std::to_string(chosen), gpus.size(), chosen > 1 ? "match" : "matches");
+  std::string text = fmt::format("The task needs {} ({}); {} of this server's {} {} that",
+                                 base::Counted(request.gpus, "GPU"), base::Join(wishes, ", "),
+                                 chosen == 0 ? "none" : std::to_string(chosen), gpus.size(),
+                                 chosen > 1 ? "match" : "matches");
   if (request.gpu_memory_min_mib && !gpus.empty()) {
     const GpuInfo& largest = std::ranges::max(gpus, {}, &GpuInfo::total_mib);
     text += "; the largest has " + base::FormatMib(largest.total_mib);

@@ -33,9 +33,8 @@ std::string WhichOf(const Reservation& booking) {
   std::string which = base::Join(booking.on_gpus, ", ");
   if (booking.gpu_type) which += (which.empty() ? "" : " of type ") + *booking.gpu_type;
   if (booking.count) {
-    const std::string number = std::to_string(*booking.count);
-    return which.empty() ? fmt::format("{} GPU{}", number, *booking.count == 1 ? "" : "s")
-                         : number + " of " + which;
+    return which.empty() ? base::Counted(*booking.count, "GPU")
+                         : fmt::format("{} of {}", *booking.count, which);
   }
   return which.empty() ? "all GPUs" : which;
 }
