@@ -47,8 +47,7 @@ struct CountField {
 
 Result<Unit> MayName(const PolicyConfig& config, const TaskRequest& request) {
   const std::string& qos = QosOf(request);
-  if (qos != kUsualQos &&
-      std::ranges::find(config.classes, qos, &QosClass::name) == config.classes.end()) {
+  if (qos != kUsualQos && ClassOf(config.classes, request) == nullptr) {
     std::string known(kUsualQos);
     for (const QosClass& each : config.classes) {
       if (each.name != kUsualQos) known += ", " + each.name;
@@ -75,9 +74,8 @@ std::int64_t FloorMib(const PolicyConfig& config, std::int64_t total_mib) {
 }
 
 std::int64_t PriorityOf(const PolicyConfig& config, const TaskRequest& request) {
-  const std::string& qos = QosOf(request);
-  const auto at = std::ranges::find(config.classes, qos, &QosClass::name);
-  return request.priority + (at == config.classes.end() ? 0 : at->priority);
+  const QosClass* of = ClassOf(config.classes, request);
+  return request.priority + (of == nullptr ? 0 : of->priority);
 }
 
 namespace {

@@ -92,8 +92,7 @@ std::size_t Scheduler::AheadOf(const TaskRequest& request) const {
 }
 
 const TaskRecord* Scheduler::Find(TaskId id) const {
-  const auto at = state_->tasks.find(id);
-  return at == state_->tasks.end() ? nullptr : &at->second;
+  return state_->Find(id);
 }
 
 const TaskRecords& Scheduler::Tasks() const {
@@ -142,9 +141,8 @@ std::string Scheduler::MachineTrouble() const {
 }
 
 TasksInLine Scheduler::InLine(std::size_t most) const {
-  TasksInLine tasks{core::InLine(*state_, LineKind::kWithGpus, most),
-                    core::InLine(*state_, LineKind::kWithoutGpus, most)};
-  return tasks;
+  return {core::InLine(*state_, LineKind::kWithGpus, most),
+          core::InLine(*state_, LineKind::kWithoutGpus, most)};
 }
 
 std::map<TaskId, ExpectedStart> Scheduler::ExpectedStarts(Time now, std::size_t most) const {
