@@ -58,8 +58,7 @@ void AskTransformer(const task::TaskSpec& spec, const TransformerConfig& config,
 
 bool IsHfConfig(std::string_view text) {
   return text.size() <= kMaxConfigBytes && base::Trim(text.substr(0, 100)).starts_with('{') &&
-         (text.find("\"model_type\"") != std::string_view::npos ||
-          text.find("\"_class_name\"") != std::string_view::npos);
+         (text.contains("\"model_type\"") || text.contains("\"_class_name\""));
 }
 
 void SplitBatch(Question& question, std::vector<std::string>& remarks) {

@@ -86,7 +86,7 @@ class Builder {
     if (!in_.error() && types.size() != levels)
       in_.Complain(key, fmt::format("{} types, one for each entry of block_out_channels", levels));
     for (const std::string& type : types) {
-      if (type.find("2D") == std::string::npos)
+      if (!type.contains("2D"))
         in_.Complain(key, "blocks like DownBlock2D and CrossAttnDownBlock2D");
     }
     return types;
@@ -121,8 +121,8 @@ class Builder {
       if (!layers.empty()) levels[i].layers = layers[i];
       if (!depths.empty()) levels[i].depth = depths[i];
       levels[i].heads = heads.empty() ? std::max(1.0, channels[i] / 8) : heads[i];
-      levels[i].attends = down[i].find("Attn") != std::string::npos;
-      levels[i].attends_up = up[i].find("Attn") != std::string::npos;
+      levels[i].attends = down[i].contains("Attn");
+      levels[i].attends_up = up[i].contains("Attn");
     }
     return levels;
   }

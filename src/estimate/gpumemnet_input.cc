@@ -32,7 +32,7 @@ double Turn(std::string_view function) {
     if (kFunctions[i] == name) return (static_cast<double>(i) + 0.5) / kFunctions.size();
   }
   if (name == "leakyrelu" || name == "rrelu") return Turn("prelu");
-  if (name.find("gelu") != std::string::npos || name == "swish") return Turn("silu");
+  if (name.contains("gelu") || name == "swish") return Turn("silu");
   return -1;
 }
 

@@ -132,13 +132,11 @@ Result<std::vector<SweepPoint>> ReadSweeps(const std::string& path) {
   std::vector<SweepPoint> points;
   for (std::size_t i = 0; i < table.size(); ++i) {
     const base::CsvRow row = table.Row(i);
-    const Result<std::optional<double>> batch = row.Number("batch", 1, 1e9);
-    const Result<std::optional<double>> mib = row.Number("mem_mib_median", 1, 1e8);
-    if (!batch) return std::unexpected(batch.error());
-    if (!mib) return std::unexpected(mib.error());
-    if (!*batch || !*mib) continue;
+    const std::optional<double> batch = CARMA_TRY(row.Number("batch", 1, 1e9));
+    const std::optional<double> mib = CARMA_TRY(row.Number("mem_mib_median", 1, 1e8));
+    if (!batch || !mib) continue;
     points.push_back({std::string(row.Text("gpu")), std::string(row.Text("benchmark")),
-                      std::llround(**batch), std::llround(**mib)});
+                      std::llround(*batch), std::llround(*mib)});
   }
   if (points.empty()) return Invalid(path + ": no row has both a batch and a memory value");
   return points;

@@ -189,9 +189,7 @@ constexpr Transformer kTransformers[] = {
 bool IsClassifier(std::string_view class_name) {
   constexpr std::string_view kHeads[] = {"ForSequenceClassification", "ForTokenClassification",
                                          "ForQuestionAnswering", "ForMultipleChoice"};
-  return std::ranges::any_of(kHeads, [&](std::string_view head) {
-    return class_name.find(head) != std::string_view::npos;
-  });
+  return std::ranges::any_of(kHeads, [&](std::string_view h) { return class_name.contains(h); });
 }
 
 std::span<const TransformerFamily> TransformerFamilies() {

@@ -133,7 +133,7 @@ class TomlReader {
   // Skips text in triple quotes, which may span lines. No training setting has this form.
   bool SkipsLongText(std::string_view line) {
     if (long_quote_ != 0) {
-      if (line.find(std::string(3, long_quote_)) != std::string_view::npos) long_quote_ = 0;
+      if (line.contains(std::string(3, long_quote_))) long_quote_ = 0;
       return true;
     }
     for (const char quote : {'"', '\''}) {

@@ -14,8 +14,7 @@ bool StartsWithAny(std::string_view name, std::initializer_list<std::string_view
 }
 
 bool HasAny(std::string_view name, std::initializer_list<std::string_view> parts) {
-  return std::ranges::any_of(
-      parts, [&](std::string_view part) { return name.find(part) != std::string_view::npos; });
+  return std::ranges::any_of(parts, [&](std::string_view part) { return name.contains(part); });
 }
 
 bool IsAny(std::string_view name, std::initializer_list<std::string_view> names) {

@@ -96,10 +96,6 @@ Result<Unit> AddModels(const std::string& path, Models& models) {
   return Unit{};
 }
 
-bool Has(std::string_view text, std::string_view part) {
-  return text.find(part) != std::string_view::npos;
-}
-
 // ---- a plan from the words of a row ----
 
 std::unexpected<base::Error> TooLittle(std::string text) {
@@ -109,8 +105,8 @@ std::unexpected<base::Error> TooLittle(std::string text) {
 // The libraries that the sources use and that differ in their defaults.
 enum class Library { kHuggingFace, kLitGpt, kTorchtune };
 Library LibraryOf(std::string_view framework) {
-  if (Has(framework, "LitGPT")) return Library::kLitGpt;
-  if (Has(framework, "torchtune")) return Library::kTorchtune;
+  if (framework.contains("LitGPT")) return Library::kLitGpt;
+  if (framework.contains("torchtune")) return Library::kTorchtune;
   return Library::kHuggingFace;
 }
 
@@ -147,13 +143,13 @@ Result<Unit> SetMethod(const base::CsvRow& row, Library library, TrainingPlan& p
   for (const char c : row.Text("lora_targets")) {
     if (c == '(') words.clear();
     const bool parts = c == '+' || c == ' ' || c == ';' || c == '|';
-    if (std::string_view("()[]{}'\"").find(c) == std::string_view::npos) words += parts ? ',' : c;
+    if (!std::string_view("()[]{}'\"").contains(c)) words += parts ? ',' : c;
   }
   words = base::ToLower(words);
   std::string known;
   for (const std::string_view word : base::Split(words, ',')) {
     if (word.empty() || word == "head" || word == "linear") continue;
-    known += (known.empty() ? "" : ",") + std::string(Has(word, "all") ? "all" : word);
+    known += (known.empty() ? "" : ",") + std::string(word.contains("all") ? "all" : word);
   }
   if (known.empty() || known == "default") known = "q,v";
   const Result<LoraTargets> targets = ParseLoraTargets(known);
@@ -170,31 +166,31 @@ Result<Unit> SetPrecision(const base::CsvRow& row, Library library, TrainingPlan
   plan.amp = !amp.empty() && !amp.ends_with("-true");
   // PEFT recipes cast all weights to fp32, except those quantised by bitsandbytes. fms-acceleration
   // casts only the norms, and casts nothing with FSDP.
-  const bool own = Has(row.Text("framework"), "fms-acceleration");
+  const bool own = row.Text("framework").contains("fms-acceleration");
   const bool nf4 =
       plan.quantisation == Quantisation::kNf4 || plan.quantisation == Quantisation::kNf4Double;
   const bool prepared = library == Library::kHuggingFace && !own && plan.method == Method::kLora &&
                         nf4 && row.Text("n_gpu") == "1";
   plan.fp32_rest = prepared;
   plan.fp32_residual = prepared || (library == Library::kHuggingFace && row.Text("n_gpu") == "1" &&
-                                    Has(row.Text("note"), "baseline-peft"));
+                                    row.Text("note").contains("baseline-peft"));
   return Unit{};
 }
 
 Result<Unit> SetOptimizer(const base::CsvRow& row, TrainingPlan& plan) {
   const std::string name = base::ToLower(row.Text("optimizer"));
-  plan.step_in_backward = Has(name, "step in backward");
-  if (Has(name, "galore") || Has(name, "lisa") || name.empty() || Has(name, "?"))
+  plan.step_in_backward = name.contains("step in backward");
+  if (name.contains("galore") || name.contains("lisa") || name.empty() || name.contains("?"))
     return TooLittle("the optimizer is not stated or not modelled");
-  if (Has(name, "paged")) {
+  if (name.contains("paged")) {
     plan.optimizer = StepOptimizer::kPagedAdam;
-  } else if (Has(name, "4bit")) {
+  } else if (name.contains("4bit")) {
     plan.optimizer = StepOptimizer::kAdam4Bit;
-  } else if (Has(name, "8bit") || Has(name, "fp8")) {
+  } else if (name.contains("8bit") || name.contains("fp8")) {
     plan.optimizer = StepOptimizer::kAdam8Bit;
-  } else if (Has(name, "fused")) {
+  } else if (name.contains("fused")) {
     plan.optimizer = StepOptimizer::kAdamFused;
-  } else if (Has(name, "adam")) {
+  } else if (name.contains("adam")) {
     plan.optimizer = StepOptimizer::kAdam;
   } else if (const auto known = base::FromWord<StepOptimizer>(name)) {
     plan.optimizer = *known;
@@ -215,7 +211,7 @@ std::optional<std::int64_t> NumberAfter(std::string_view text, std::string_view 
 }
 
 bool IsMegatron(std::string_view framework) {
-  return Has(framework, "Megatron") || Has(framework, "NeMo");
+  return framework.contains("Megatron") || framework.contains("NeMo");
 }
 
 // Reads forms such as "selective (every 2nd block)", "selective 2", "selective half" and "selective
@@ -226,12 +222,13 @@ void SetCheckpointing(const base::CsvRow& row, Library library, TrainingPlan& pl
   if (kept.starts_with("full") && !if_sharded) plan.checkpointing = Checkpointing::kFull;
   if (!kept.starts_with("selective")) return;
   const bool megatron = IsMegatron(row.Text("framework"));
-  const bool core = Has(kept, "attention") || Has(kept, "core") || (megatron && !Has(kept, "op"));
+  const bool core =
+      kept.contains("attention") || kept.contains("core") || (megatron && !kept.contains("op"));
   plan.checkpointing = core ? Checkpointing::kAttention : Checkpointing::kOperators;
   std::optional<std::int64_t> every = NumberAfter(kept, "every");
   if (const std::size_t digit = kept.find_first_of("0123456789"); !every && digit != kept.npos)
     every = NumberAfter(kept.substr(digit), "");
-  if (Has(kept, "half") || Has(kept, "second")) every = 2;
+  if (kept.contains("half") || kept.contains("second")) every = 2;
   if (!every) return;
   plan.checkpointing = Checkpointing::kFull;
   plan.checkpoint_every = *every;
@@ -241,11 +238,11 @@ void SetLayers(const base::CsvRow& row, Library library, TrainingPlan& plan) {
   SetCheckpointing(row, library, plan);
   if (row.Text("attn") == "eager") plan.attention = Attention::kEager;
   const std::string_view fused = row.Text("fused");
-  plan.fused_layers = Has(fused, "triton") || Has(fused, "compile");
+  plan.fused_layers = fused.contains("triton") || fused.contains("compile");
   if (library == Library::kLitGpt) plan.loss = Loss::kSplit;
   if (library == Library::kTorchtune) plan.loss = Loss::kChunked;
-  if (Has(fused, "triton")) plan.loss = Loss::kInPlace;
-  if (Has(fused, "liger")) plan.loss = Loss::kFused;
+  if (fused.contains("triton")) plan.loss = Loss::kInPlace;
+  if (fused.contains("liger")) plan.loss = Loss::kFused;
 }
 
 Result<Unit> SetParallel(const base::CsvRow& row, Library library, std::int64_t all,
@@ -253,11 +250,11 @@ Result<Unit> SetParallel(const base::CsvRow& row, Library library, std::int64_t 
   const std::string_view kind = row.Text("parallel");
   const std::int64_t ranks = plan.ranks;
   plan.ranks = 1;
-  plan.deepspeed = Has(row.Text("framework"), "DeepSpeed") && plan.method == Method::kFull;
-  plan.offload_optimizer = Has(row.Text("offload"), "optimizer");
-  plan.offload_parameters = Has(row.Text("offload"), "param");
-  plan.offload_activations = Has(row.Text("offload"), "activation");
-  if (Has(kind, "not stated") || kind.empty()) return Unit{};
+  plan.deepspeed = row.Text("framework").contains("DeepSpeed") && plan.method == Method::kFull;
+  plan.offload_optimizer = row.Text("offload").contains("optimizer");
+  plan.offload_parameters = row.Text("offload").contains("param");
+  plan.offload_activations = row.Text("offload").contains("activation");
+  if (kind.contains("not stated") || kind.empty()) return Unit{};
   const std::int64_t one_copy = plan.tensor_parallel * plan.pipeline * plan.context_parallel;
   const bool splits = one_copy > 1;
   const std::int64_t copies = std::max<std::int64_t>(1, all / one_copy);
@@ -265,14 +262,14 @@ Result<Unit> SetParallel(const base::CsvRow& row, Library library, std::int64_t 
     plan.ranks = copies;
     return Unit{};
   }
-  if (Has(kind, "fsdp")) {
+  if (kind.contains("fsdp")) {
     plan.data_parallel = DataParallel::kFsdp;
     plan.saves_whole_model = library == Library::kLitGpt;
-  } else if (Has(kind, "zero1")) {
+  } else if (kind.contains("zero1")) {
     plan.data_parallel = DataParallel::kZero1;
-  } else if (Has(kind, "zero2")) {
+  } else if (kind.contains("zero2")) {
     plan.data_parallel = DataParallel::kZero2;
-  } else if (Has(kind, "zero3")) {
+  } else if (kind.contains("zero3")) {
     plan.data_parallel = DataParallel::kZero3;
   } else if (kind == "layer-split") {
     plan.in_flight = 1;
@@ -298,19 +295,20 @@ bool IsOfTrainer(std::string_view framework) {
                                          "swift",   "peft",    "fms",    "accelerate",
                                          "unsloth", "factory", "hugging"};
   return name.empty() ||
-         std::ranges::any_of(kNames, [&](std::string_view each) { return Has(name, each); });
+         std::ranges::any_of(kNames, [&](std::string_view each) { return name.contains(each); });
 }
 
 // Sets the tensor and pipeline parallelism options from the row's columns or the framework's
 // defaults.
 void SetSplits(const base::CsvRow& row, std::optional<base::Error>& error, TrainingPlan& plan) {
   const std::string_view framework = row.Text("framework");
-  const bool titan = Has(base::ToLower(framework), "torchtitan");
+  const bool titan = base::ToLower(framework).contains("torchtitan");
   const std::string_view sp = row.Text("sp");
   plan.sequence_parallel =
       plan.tensor_parallel > 1 &&
-      (sp == "1" || (sp.empty() && (titan || IsMegatron(framework) ||
-                                    Has(base::ToLower(row.Text("note")), "sequence parallel"))));
+      (sp == "1" ||
+       (sp.empty() && (titan || IsMegatron(framework) ||
+                       base::ToLower(row.Text("note")).contains("sequence parallel"))));
   Take(row, "ep", 1, 1e5, plan.expert_parallel, error);
   const bool parts = Take(row, "micro_batches", 1, 1e6, plan.micro_batches, error);
   if (!parts && titan && plan.pipeline > 1)
@@ -327,8 +325,8 @@ void SetSplits(const base::CsvRow& row, std::optional<base::Error>& error, Train
 // The row names this optimizer if it was used.
 void SetMegatron(const base::CsvRow& row, std::int64_t gpus, TrainingPlan& plan) {
   UseMegatron(plan);
-  if (!Has(base::ToLower(row.Text("optimizer")), "distributed") &&
-      !Has(base::ToLower(row.Text("note")), "distributed"))
+  if (!base::ToLower(row.Text("optimizer")).contains("distributed") &&
+      !base::ToLower(row.Text("note")).contains("distributed"))
     return;
   plan.data_parallel = DataParallel::kZero1;
   const std::int64_t one_copy = plan.tensor_parallel * plan.pipeline * plan.context_parallel;
@@ -359,7 +357,7 @@ bool SetLengths(std::string_view note, TrainingPlan& plan) {
   if (mean)
     plan.sequence =
         std::max(*mean, static_cast<std::int64_t>(kLongestOfCap * static_cast<double>(*cap)));
-  if (Has(note, "padding free")) plan.mean_length = mean;
+  if (note.contains("padding free")) plan.mean_length = mean;
   return true;
 }
 
@@ -381,7 +379,7 @@ Result<TrainingPlan> PlanOf(const base::CsvRow& row, std::int64_t gpus,
   if (error) return std::unexpected(*error);
   const std::string_view lengths = row.Text("seq_note");
   plan.variable_length =
-      Has(lengths, "variable") || Has(lengths, "max length") || Has(lengths, "dataset");
+      lengths.contains("variable") || lengths.contains("max length") || lengths.contains("dataset");
   // If lengths vary, a source that does not state the number of passes is assumed to use several.
   plan.accumulates = steps > 1 || (!stated && plan.variable_length);
   tokens = tokens || SetLengths(lengths, plan);
@@ -407,9 +405,9 @@ Result<TrainingPlan> PlanOf(const base::CsvRow& row, std::int64_t gpus,
 
 MemoryKind KindOf(std::string_view definition) {
   const std::string text = base::ToLower(definition);
-  if (Has(text, "nvidia-smi") || Has(text, "nvml")) return MemoryKind::kShown;
-  if (Has(text, "reserved") && !Has(text, "allocated")) return MemoryKind::kReserved;
-  if (Has(text, "allocated") || Has(text, "torch peak")) return MemoryKind::kAllocated;
+  if (text.contains("nvidia-smi") || text.contains("nvml")) return MemoryKind::kShown;
+  if (text.contains("reserved") && !text.contains("allocated")) return MemoryKind::kReserved;
+  if (text.contains("allocated") || text.contains("torch peak")) return MemoryKind::kAllocated;
   return MemoryKind::kUnstated;
 }
 
@@ -423,7 +421,7 @@ void AddMeasured(const base::CsvRow& row, const char* column, const char* defini
   }
   if (!*gib) return;
   const std::string_view meaning = row.Text(definition);
-  const double divisor = Has(meaning, "SUM") ? static_cast<double>(gpus) : 1;
+  const double divisor = meaning.contains("SUM") ? static_cast<double>(gpus) : 1;
   measured.push_back({KindOf(meaning), std::llround(**gib * kMibPerGib / divisor)});
 }
 
