@@ -1,7 +1,10 @@
 #include "core/policy/policy.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cmath>
+#include <ranges>
 
 #include "core/policy/slots.h"
 #include "core/values/task.h"
@@ -17,15 +20,6 @@ constexpr int kMaxTasksPerGpu = 1024;
 constexpr int kMaxFailures = 1000;
 constexpr int kMaxLookahead = 1000;
 constexpr int kMaxBackfill = 1'000'000;
-
-std::string MapperNames() {
-  std::string names;
-  for (const MapperEntry& entry : Mappers()) {
-    if (!names.empty()) names += ", ";
-    names += entry.name;
-  }
-  return names;
-}
 
 struct MibField {
   std::string_view name;
@@ -127,7 +121,8 @@ Result<Unit> ValidateCounts(const PolicyConfig& config) {
 
 Result<Unit> Validate(const PolicyConfig& config) {
   if (FindMapper(config.mapper) == nullptr)
-    return Invalid("mapper: unknown policy '{}', expected one of {}", config.mapper, MapperNames());
+    return Invalid("mapper: unknown policy '{}', expected one of {}", config.mapper,
+                   fmt::join(Mappers() | std::views::transform(&MapperEntry::name), ", "));
   if (FindMapper(config.mapper)->name == kScoreMapper && !config.score)
     return Invalid("mapper: \"score\" requires policy.score to be set");
   if (config.sm_cap && !(*config.sm_cap > 0 && *config.sm_cap <= 1))

@@ -1,6 +1,7 @@
 #include "core/scheduler/explain.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -158,10 +159,9 @@ Reason ReasonBehind(const State& state, const TaskRecord& task, TaskId first) {
 // of the queue if no task may overtake it.
 std::string WhatIsKeptFor(const State& state, const TaskRecord& task, Time at) {
   if (state.recovery_hold.task() == task.id) {
-    std::vector<std::string> numbers;
-    for (const GpuIndex gpu : state.recovery_hold.gpus()) numbers.push_back(fmt::format("{}", gpu));
-    const bool one = numbers.size() == 1;
-    return fmt::format(" GPU{} {} {} kept for it.", one ? "" : "s", base::Join(numbers, ", "),
+    const std::span<const GpuIndex> gpus = state.recovery_hold.gpus();
+    const bool one = gpus.size() == 1;
+    return fmt::format(" GPU{} {} {} kept for it.", one ? "" : "s", fmt::join(gpus, ", "),
                        one ? "is" : "are");
   }
   if (state.heads.passed.task != task.id || !state.config.pass_limit) return "";

@@ -1,8 +1,10 @@
 #include "core/scheduler/placement.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <ranges>
 
 #include "base/text.h"
 #include "core/scheduler/best_first.h"
@@ -22,12 +24,8 @@ constexpr std::size_t kTrialLooks = 256;
 constexpr std::size_t kBookedLooks = 1000;
 
 std::string GpuList(const std::vector<Placement>& placement) {
-  std::string text = placement.size() == 1 ? "GPU " : "GPUs ";
-  for (std::size_t i = 0; i < placement.size(); ++i) {
-    if (i > 0) text += ", ";
-    text += fmt::format("{}", placement[i].gpu);
-  }
-  return text;
+  return fmt::format("GPU{} {}", placement.size() == 1 ? "" : "s",
+                     fmt::join(placement | std::views::transform(&Placement::gpu), ", "));
 }
 
 // The reason if a task cannot have `wanted` GPUs because MIG is enabled on some GPUs.
