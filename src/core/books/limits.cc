@@ -205,6 +205,7 @@ std::optional<LimitHit> Limits::AgainstStart(const TaskRecord& task, const Wants
 
 std::optional<LimitHit> Limits::Against(std::span<const BoundBy> rules, const Wants& would_have,
                                         Time now) {
+  using What = LimitHit::What;
   const int gpus = would_have.gpus;
   const HostNeed& host = would_have.host;
   const std::int64_t promised_mib = would_have.promised_mib;
@@ -213,27 +214,20 @@ std::optional<LimitHit> Limits::Against(std::span<const BoundBy> rules, const Wa
     const Count& count = *each.count;
     const auto beyond = [](std::optional<std::int64_t> most, std::int64_t have,
                            std::int64_t wants) { return most && have + wants > *most; };
-    const auto hit = [&](LimitHit::What what, double have, double wants) {
-      return LimitHit{&rule, what, have, wants};
+    const auto hit = [&](What what, std::int64_t have, std::int64_t wants) {
+      return LimitHit{&rule, what, static_cast<double>(have), static_cast<double>(wants)};
     };
-    if (beyond(rule.running, count.running, 1))
-      return hit(LimitHit::What::kRunning, static_cast<double>(count.running), 1);
-    if (beyond(rule.gpus, count.gpus, gpus))
-      return hit(LimitHit::What::kGpus, static_cast<double>(count.gpus), gpus);
-    if (beyond(rule.memory_mib, count.memory_mib, gpus * promised_mib)) {
-      return hit(LimitHit::What::kMemory, static_cast<double>(count.memory_mib),
-                 static_cast<double>(gpus * promised_mib));
-    }
-    if (beyond(rule.cpus, count.cpus, host.cpus))
-      return hit(LimitHit::What::kCpus, static_cast<double>(count.cpus), host.cpus);
-    if (beyond(rule.host_memory_mib, count.host_memory_mib, host.memory_mib)) {
-      return hit(LimitHit::What::kHostMemory, static_cast<double>(count.host_memory_mib),
-                 static_cast<double>(host.memory_mib));
-    }
+    if (beyond(rule.running, count.running, 1)) return hit(What::kRunning, count.running, 1);
+    if (beyond(rule.gpus, count.gpus, gpus)) return hit(What::kGpus, count.gpus, gpus);
+    if (beyond(rule.memory_mib, count.memory_mib, gpus * promised_mib))
+      return hit(What::kMemory, count.memory_mib, gpus * promised_mib);
+    if (beyond(rule.cpus, count.cpus, host.cpus)) return hit(What::kCpus, count.cpus, host.cpus);
+    if (beyond(rule.host_memory_mib, count.host_memory_mib, host.memory_mib))
+      return hit(What::kHostMemory, count.host_memory_mib, host.memory_mib);
     // A task without GPUs uses no GPU hours.
     if (!rule.gpu_hours || gpus == 0) continue;
     const double hours = HoursOf(count, now);
-    if (hours >= *rule.gpu_hours) return hit(LimitHit::What::kGpuHours, hours, 0);
+    if (hours >= *rule.gpu_hours) return LimitHit{&rule, What::kGpuHours, hours, 0};
   }
   return std::nullopt;
 }
