@@ -15,78 +15,61 @@
 namespace carma::core {
 namespace {
 
-ThroughputEstimate With(const PolicyConfig& config, const Need& need, const GpuView& gpu) {
-  const Neighbour newcomer = OnPart(config, need.load, gpu.compute);
-  return ThroughputOf(gpu.residents, &newcomer, SaturationOf({}, config.sharing));
-}
-
-double OwnTasks(const Need& need, const GpuView& gpu) {
-  return static_cast<double>(std::ranges::count(gpu.users, need.uid));
+ThroughputEstimate With(const RuleAsked& at) {
+  const Neighbour newcomer = OnPart(at.config, at.need.load, at.gpu.compute);
+  return ThroughputOf(at.gpu.residents, &newcomer, SaturationOf({}, at.config.sharing));
 }
 
 constexpr double ToDouble(auto number) {
   return static_cast<double>(number);
 }
 
-// The policy, task and GPU for which a rule is evaluated.
-struct Asked {
-  const PolicyConfig& config;
-  const Need& need;
-  const GpuView& gpu;
-};
-
-template <auto kOf>
-double Of(const PolicyConfig& config, const Need& need, const GpuView& gpu) {
-  return kOf(Asked{config, need, gpu});
-}
-
 constexpr RuleQuantity kQuantities[] = {
     {"free_mib", "GPU memory not promised to any task, MiB",
-     Of<[](const Asked& at) { return ToDouble(at.gpu.free_mib); }>},
+     [](const RuleAsked& at) { return ToDouble(at.gpu.free_mib); }},
     {"total_mib", "total GPU memory, MiB",
-     Of<[](const Asked& at) { return ToDouble(at.gpu.total_mib); }>},
+     [](const RuleAsked& at) { return ToDouble(at.gpu.total_mib); }},
     {"promised_mib", "memory promised to the tasks on the GPU, MiB",
-     Of<[](const Asked& at) { return ToDouble(at.gpu.promised_mib); }>},
+     [](const RuleAsked& at) { return ToDouble(at.gpu.promised_mib); }},
     {"foreign_mib", "memory used on the GPU by processes that CARMA did not start, MiB",
-     Of<[](const Asked& at) { return ToDouble(at.gpu.foreign_mib); }>},
+     [](const RuleAsked& at) { return ToDouble(at.gpu.foreign_mib); }},
     {"activity",
      "mean SM activity over the window, 0 to 1; 0 on an idle GPU; if not reported, the share of "
      "time in which kernels ran, or 1 if unknown",
-     Of<[](const Asked& at) { return at.gpu.Activity(); }>},
+     [](const RuleAsked& at) { return at.gpu.Activity(); }},
     {"tasks", "tasks on the GPU, including those being started",
-     Of<[](const Asked& at) { return ToDouble(at.gpu.tasks); }>},
+     [](const RuleAsked& at) { return ToDouble(at.gpu.tasks); }},
     {"own_tasks", "tasks on the GPU that belong to the same user as this task",
-     Of<[](const Asked& at) { return OwnTasks(at.need, at.gpu); }>},
+     [](const RuleAsked& at) { return ToDouble(std::ranges::count(at.gpu.users, at.need.uid)); }},
     {"foreign_processes", "processes on the GPU that CARMA did not start",
-     Of<[](const Asked& at) { return ToDouble(at.gpu.foreign_processes); }>},
-    {"gpu", "GPU number", Of<[](const Asked& at) { return ToDouble(Number(at.gpu.index)); }>},
+     [](const RuleAsked& at) { return ToDouble(at.gpu.foreign_processes); }},
+    {"gpu", "GPU number", [](const RuleAsked& at) { return ToDouble(Number(at.gpu.index)); }},
     {"mig", "1 for a MIG instance, else 0",
-     Of<[](const Asked& at) { return at.gpu.mig ? 1.0 : 0.0; }>},
+     [](const RuleAsked& at) { return at.gpu.mig ? 1.0 : 0.0; }},
     {"pace", "GPU speed relative to the server's fastest GPU, at most 1",
-     Of<[](const Asked& at) { return at.gpu.pace; }>},
+     [](const RuleAsked& at) { return at.gpu.pace; }},
     {"work", "predicted throughput of all tasks on the GPU together; 1 is a full GPU",
-     Of<[](const Asked& at) { return at.gpu.compute * at.gpu.delivered; }>},
+     [](const RuleAsked& at) { return at.gpu.compute * at.gpu.delivered; }},
     {"memory_mib", "memory that the task requests on each GPU, MiB; 0: unknown",
-     Of<[](const Asked& at) {
+     [](const RuleAsked& at) {
        return ToDouble(std::max(at.need.memory_mib.value_or(0), at.need.retry_free_mib));
-     }>},
+     }},
     {"gpus", "GPUs that the task needs",
-     Of<[](const Asked& at) { return ToDouble(at.need.gpus); }>},
+     [](const RuleAsked& at) { return ToDouble(at.need.gpus); }},
     {"sm_share", "share of the SMs that the task requests (--sm-share); 0: none",
-     Of<[](const Asked& at) { return at.need.sm_share.value_or(0); }>},
+     [](const RuleAsked& at) { return at.need.sm_share.value_or(0); }},
     {"own_activity", "predicted SM activity of the task when running alone, 0 to 1",
-     Of<[](const Asked& at) { return at.need.load.load.sm_active; }>},
+     [](const RuleAsked& at) { return at.need.load.load.sm_active; }},
     {"run_time_s", "predicted run time of the task when running alone, seconds; 0: unknown",
-     Of<[](const Asked& at) { return base::Seconds(at.need.alone.value_or(Duration{0})); }>},
+     [](const RuleAsked& at) { return base::Seconds(at.need.alone.value_or(Duration{0})); }},
     {"waited_s", "seconds since the task was submitted",
-     Of<[](const Asked& at) { return base::Seconds(at.need.waited); }>},
-    {"gain", "how much the task would add to `work`", Of<[](const Asked& at) {
-       return at.gpu.compute * (With(at.config, at.need, at.gpu).delivered - at.gpu.delivered);
-     }>},
+     [](const RuleAsked& at) { return base::Seconds(at.need.waited); }},
+    {"gain", "how much the task would add to `work`",
+     [](const RuleAsked& at) { return at.gpu.compute * (With(at).delivered - at.gpu.delivered); }},
     {"slowdown", "predicted run time of the task on the GPU, relative to running alone",
-     Of<[](const Asked& at) { return With(at.config, at.need, at.gpu).newcomer; }>},
+     [](const RuleAsked& at) { return With(at).newcomer; }},
     {"slowest", "the highest `slowdown` of any task on the GPU",
-     Of<[](const Asked& at) { return With(at.config, at.need, at.gpu).slowest; }>},
+     [](const RuleAsked& at) { return With(at).slowest; }},
 };
 
 bool StartsName(char c) {
@@ -321,7 +304,7 @@ double GpuRule::Value(const PolicyConfig& config, const Need& need, const GpuVie
       continue;
     }
     if (step.op == Op::kQuantity) {
-      values[n++] = kQuantities[step.quantity].of(config, need, gpu);
+      values[n++] = kQuantities[step.quantity].of({config, need, gpu});
       continue;
     }
     const std::size_t operands = step.op == Op::kIf                              ? 3

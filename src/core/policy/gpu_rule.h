@@ -18,11 +18,17 @@ struct GpuView;
 struct Need;
 struct PolicyConfig;
 
+// The policy, task and GPU for which a rule is evaluated.
+struct RuleAsked {
+  const PolicyConfig& config;
+  const Need& need;
+  const GpuView& gpu;
+};
 // A name that rules may use. A test checks that docs/server/policies.md lists the same names.
 struct RuleQuantity {
   std::string_view name;
   std::string_view meaning;  // a description with its unit
-  double (*of)(const PolicyConfig& config, const Need& need, const GpuView& gpu);
+  double (*of)(const RuleAsked& at);
 };
 std::span<const RuleQuantity> RuleQuantities();
 
