@@ -21,10 +21,6 @@ constexpr int kMaxFailures = 1000;
 constexpr int kMaxLookahead = 1000;
 constexpr int kMaxBackfill = 1'000'000;
 
-struct MibField {
-  std::string_view name;
-  std::int64_t value;
-};
 struct SpanField {
   std::string_view name;
   Duration value;
@@ -127,12 +123,12 @@ Result<Unit> Validate(const PolicyConfig& config) {
     return Invalid("mapper: \"score\" requires policy.score to be set");
   if (config.sm_cap && !(*config.sm_cap > 0 && *config.sm_cap <= 1))
     return Invalid("sm_cap: {} is not a fraction above 0 and at most 1", *config.sm_cap);
-  for (const MibField& field :
-       {MibField{"margin_mib", config.margin_mib}, MibField{"floor_mib", config.floor_mib},
-        MibField{"recovery_step_mib", config.recovery_step_mib},
-        MibField{"host.memory_per_gpu", config.host_memory_per_gpu_mib}}) {
-    if (field.value >= 0 && field.value <= kMaxMib) continue;
-    return Invalid("{}: {} is not between 0 and {} MiB", field.name, field.value, kMaxMib);
+  for (const auto& [name, mib] :
+       {std::pair("margin_mib", config.margin_mib), std::pair("floor_mib", config.floor_mib),
+        std::pair("recovery_step_mib", config.recovery_step_mib),
+        std::pair("host.memory_per_gpu", config.host_memory_per_gpu_mib)}) {
+    if (mib >= 0 && mib <= kMaxMib) continue;
+    return Invalid("{}: {} is not between 0 and {} MiB", name, mib, kMaxMib);
   }
   if (Result<Unit> sound = ValidateSpans(config); !sound) return sound;
   if (config.min_gain && !(*config.min_gain >= 0 && *config.min_gain <= 1))
