@@ -28,8 +28,7 @@ extern const std::string_view kWeightsTransformerTransformer;
 namespace {
 
 using model::Family;
-
-constexpr std::array kFamilies{Family::kMlp, Family::kCnn, Family::kTransformer};
+using model::kFamilies;
 
 std::string NameOf(NetworkKind kind) {
   return fmt::format("gpumemnet-{}", NetworkKindName(kind));
@@ -96,24 +95,23 @@ class GpuMemNet : public Estimator {
       : name_(NameOf(kind)), networks_(std::move(networks)) {}
 
   Result<Answer> Ask(const Question& question) const override {
-    const auto nothing = [](std::string_view reason) { return NotFound(std::string(reason)); };
     if (question.layers == nullptr) {
-      return nothing(question.summary_trouble.empty() ? "there is no model summary"
-                                                      : question.summary_trouble);
+      return NotFound(question.summary_trouble.empty() ? "there is no model summary"
+                                                       : question.summary_trouble);
     }
-    if (!question.batch) return nothing("the batch size is unknown");
+    if (!question.batch) return NotFound("the batch size is unknown");
     const model::LayerList& list = *question.layers;
     const NetworkInput input =
         DescribeForNetworks(list, std::max<std::int64_t>(1, *question.batch));
-    if (input.layers.empty()) return nothing("the summary has no layers");
+    if (input.layers.empty()) return NotFound("the summary has no layers");
     if (std::ranges::none_of(list.layers, [](const auto& each) { return !each.out.empty(); }))
-      return nothing("the summary has no shapes, so the activations are unknown");
+      return NotFound("the summary has no shapes, so the activations are unknown");
 
     const Result<Network>& network = networks_->Of(model::Classify(list));
-    if (!network) return nothing("the weights cannot be used: " + network.error().message);
+    if (!network) return NotFound("the weights cannot be used: " + network.error().message);
     const std::vector<double> probabilities = network->Probabilities(input);
     if (probabilities.empty())
-      return nothing("the model is too large for the network: its result overflows");
+      return NotFound("the model is too large for the network: its result overflows");
     Answer answer = AnswerFromClasses(probabilities, network->class_points(), network->class_mib(),
                                       network->family(), question.coverage);
     answer.method = name_;

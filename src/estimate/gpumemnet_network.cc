@@ -332,10 +332,8 @@ void Network::TakeFacts(Loader& in) {
     in.Complain("metadata 'kind': expected mlp or transformer");
   }
   const std::string family = in.Text("family");
-  constexpr std::array kFamilies{model::Family::kMlp, model::Family::kCnn,
-                                 model::Family::kTransformer};
-  const auto* named = std::ranges::find(kFamilies, family, &model::FamilyName);
-  if (named == kFamilies.end())
+  const auto* named = std::ranges::find(model::kFamilies, family, &model::FamilyName);
+  if (named == model::kFamilies.end())
     return in.Complain("metadata 'family': expected mlp, cnn or transformer");
   family_ = *named;
 }

@@ -26,11 +26,11 @@ namespace carma::estimate {
 namespace {
 
 using model::Family;
+using model::kFamilies;
 using ::testing::Contains;
 using ::testing::HasSubstr;
 
 constexpr std::array kKinds{NetworkKind::kMlp, NetworkKind::kTransformer};
-constexpr std::array kFamilies{Family::kMlp, Family::kCnn, Family::kTransformer};
 
 model::Shape ShapeOf(std::initializer_list<std::int64_t> dimensions) {
   model::Shape shape;

@@ -1,6 +1,7 @@
 // Describes a model by about ten numbers, for GPUMemNet's networks and for Horus.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -28,6 +29,7 @@ struct Features {
 Features Summarize(const LayerList& list);
 
 enum class Family { kMlp, kCnn, kTransformer };
+inline constexpr std::array kFamilies{Family::kMlp, Family::kCnn, Family::kTransformer};
 std::string_view FamilyName(Family family);  // "mlp", "cnn", "transformer"
 // A model with layer norms, more linear layers than convolutions, and attention or an embedding is
 // a transformer. Any other model with a convolution is a CNN. All other models are MLPs.
