@@ -44,9 +44,8 @@ class Builder {
   explicit Builder(base::JsonReader& in) : in_(in) {}
 
   UNet Build() {
-    std::vector<Level> levels = Levels();
-    if (in_.error()) return std::move(net_);
-    Way(levels);
+    const std::vector<Level> levels = Levels();
+    if (!in_.error()) Way(levels);
     return std::move(net_);
   }
 

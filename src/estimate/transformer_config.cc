@@ -259,11 +259,6 @@ void GetActivation(base::JsonReader& in, const TransformerFamily& family,
   config.capped_scores = cap > 0;
 }
 
-void GetHead(base::JsonReader& in, TransformerConfig& config) {
-  const std::string name = ClassOf(in);
-  config.classifies = config.classifies || IsClassifier(name) || config.encodes_only;
-}
-
 // Either the first few blocks have no experts (DeepSeek), or only every n-th block has any (Llama
 // 4).
 void GetBlocksWithout(base::JsonReader& in, TransformerConfig& config) {
@@ -335,7 +330,7 @@ void GetDtype(base::JsonReader& in, TransformerConfig& config) {
 // Reads values that apply to the whole model rather than to its text part.
 void GetWhole(base::JsonReader& in, TransformerConfig& config) {
   in.Get("tie_word_embeddings", config.tied);
-  GetHead(in, config);
+  config.classifies = config.classifies || IsClassifier(ClassOf(in)) || config.encodes_only;
   GetDtype(in, config);
   GetQuantisation(in, config);
 }
