@@ -1,5 +1,7 @@
 #include "base/text.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -124,12 +126,7 @@ std::string ToLower(std::string_view text) {
 }
 
 std::string Join(const std::vector<std::string>& pieces, std::string_view separator) {
-  std::string joined;
-  for (std::size_t i = 0; i < pieces.size(); ++i) {
-    if (i > 0) joined += separator;
-    joined += pieces[i];
-  }
-  return joined;
+  return fmt::format("{}", fmt::join(pieces, separator));
 }
 
 std::optional<std::int64_t> ParseInt(std::string_view text) {
@@ -149,7 +146,6 @@ std::optional<double> ParseDouble(std::string_view text) {
 
 Result<std::int64_t> ParseMemoryMib(std::string_view text) {
   std::string lower = ToLower(Trim(text));
-  double to_mib = 1;
   const auto strip = [&](std::string_view suffix) {
     if (!lower.ends_with(suffix)) return false;
     lower.resize(lower.size() - suffix.size());
@@ -163,7 +159,7 @@ Result<std::int64_t> ParseMemoryMib(std::string_view text) {
       {'t', 1024.0 * 1024.0}, {'g', 1024}, {'m', 1}, {'k', 1.0 / 1024}};
   const auto* const used =
       std::ranges::find_if(kUnits, [&](const auto& each) { return unit(each.first); });
-  if (used != std::end(kUnits)) to_mib = used->second;
+  const double to_mib = used == std::end(kUnits) ? 1 : used->second;
   const std::optional<double> number = ParseDouble(Trim(lower));
   if (!number || *number < 0 || *number * to_mib > static_cast<double>(kMaxMib)) {
     return Invalid("'" + Printable(text, 40) +
