@@ -10,7 +10,6 @@
 
 #include "api/http.h"
 #include "api/listening.h"
-#include "base/file.h"
 #include "base/json.h"
 #include "base/text.h"
 #include "base/try.h"

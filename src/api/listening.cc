@@ -7,8 +7,6 @@
 #include <linux/netlink.h>
 #include <linux/sock_diag.h>
 #include <netinet/in.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <array>
@@ -20,7 +18,6 @@
 
 #include "base/text.h"
 #include "base/try.h"
-#include "base/unique_fd.h"
 
 namespace carma::api {
 namespace {

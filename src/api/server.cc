@@ -22,7 +22,6 @@
 #include "api/url.h"
 #include "base/text.h"
 #include "base/try.h"
-#include "base/unique_fd.h"
 
 namespace carma::api {
 namespace {

@@ -12,7 +12,6 @@
 #include <utility>
 #include <vector>
 
-#include "base/clock.h"
 #include "base/result.h"
 #include "base/text.h"
 #include "config/keys.h"

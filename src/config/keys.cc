@@ -1,11 +1,9 @@
 #include "config/keys.h"
 
-#include <algorithm>
 #include <type_traits>
 #include <utility>
 
 #include "base/signal_name.h"
-#include "base/suggest.h"
 #include "base/text.h"
 #include "config/key_kinds.h"
 #include "core/policy/policy.h"

@@ -12,7 +12,6 @@
 
 #include <cerrno>
 
-#include "base/file.h"
 #include "base/try.h"
 #include "base/unique_fd.h"
 #include "store/open.h"

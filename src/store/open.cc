@@ -11,7 +11,6 @@
 #include <array>
 #include <cerrno>
 #include <cstdio>
-#include <optional>
 
 #include "base/file.h"
 #include "base/text.h"

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <optional>
-
 #include "core/values/entitlement.h"
 
 namespace carma::store {

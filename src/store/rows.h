@@ -10,7 +10,6 @@
 #include <type_traits>
 #include <vector>
 
-#include "base/result.h"
 #include "base/words.h"
 #include "store/store.h"
 

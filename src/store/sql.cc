@@ -1,7 +1,5 @@
 #include "store/sql.h"
 
-#include <utility>
-
 #include "core/values/task.h"
 
 namespace carma::store {

@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "base/result.h"
 #include "core/scheduler/scheduler.h"
 #include "daemon/engine/engine_options.h"
 #include "estimate/lesson.h"

@@ -1,9 +1,7 @@
 #include "daemon/engine/engine.h"
 
 #include <algorithm>
-#include <functional>
 #include <iterator>
-#include <utility>
 
 #include "base/log.h"
 #include "daemon/engine/history_events.h"

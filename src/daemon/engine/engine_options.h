@@ -17,10 +17,6 @@
 #include "store/store.h"
 #include "task/process/cgroup.h"
 
-namespace boost::asio {
-class io_context;
-}
-
 namespace carma::daemon {
 
 // Whether and how a task's Slurm job is requeued.

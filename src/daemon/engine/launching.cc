@@ -8,7 +8,6 @@
 
 #include <optional>
 #include <utility>
-#include <vector>
 
 #include "base/file.h"
 #include "base/log.h"

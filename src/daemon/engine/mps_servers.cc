@@ -9,9 +9,7 @@
 #include <utility>
 
 #include "base/log.h"
-#include "base/text.h"
 #include "daemon/engine/mps_client_check.h"
-#include "daemon/engine/mps_clients.h"
 #include "daemon/loop/alarm.h"
 #include "daemon/loop/background_worker.h"
 

@@ -9,7 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "base/clock.h"
 #include "base/result.h"
 #include "core/values/ids.h"
 #include "daemon/engine/mps_clients.h"

@@ -13,7 +13,6 @@
 #include <set>
 #include <utility>
 
-#include "base/file.h"
 #include "base/host.h"
 #include "base/json.h"
 #include "base/log.h"

@@ -1,7 +1,5 @@
 #include "daemon/engine/task_list.h"
 
-#include <utility>
-
 namespace carma::daemon {
 
 namespace {

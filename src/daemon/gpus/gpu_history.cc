@@ -9,9 +9,7 @@
 #include <set>
 
 #include "base/json.h"
-#include "base/text.h"
 #include "base/try.h"
-#include "report/html.h"
 #include "store/history.h"
 
 namespace carma::daemon {

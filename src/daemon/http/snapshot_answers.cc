@@ -14,7 +14,6 @@
 #include <csignal>
 #include <cstring>
 #include <string>
-#include <utility>
 
 #include "base/file.h"
 #include "base/spawn.h"

@@ -15,10 +15,6 @@
 #include "base/result.h"
 #include "daemon/http/routes.h"
 
-namespace boost::asio {
-class io_context;
-}
-
 namespace carma::daemon {
 
 // Builds the response in the copy, or in this process if there is little data. May only read

@@ -1,7 +1,5 @@
 #include "daemon/loop/completion_waiters.h"
 
-#include <utility>
-
 namespace carma::daemon {
 
 void CompletionWaiters::Await(core::TaskId task, std::chrono::nanoseconds limit,

@@ -14,10 +14,6 @@
 #include "base/user.h"
 #include "daemon/loop/background_worker.h"
 
-namespace boost::asio {
-class io_context;
-}
-
 namespace carma::daemon {
 
 struct UserNamesOptions {

@@ -6,7 +6,6 @@
 #include <chrono>
 #include <functional>
 #include <iterator>
-#include <vector>
 
 #include "daemon/gpus/policy_violations.h"
 #include "daemon/loop/own_process.h"

@@ -9,7 +9,6 @@
 #include "base/json.h"
 #include "base/try.h"
 #include "report/from_store.h"
-#include "report/html.h"
 #include "report/report.h"
 
 namespace carma::daemon {

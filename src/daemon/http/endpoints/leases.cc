@@ -10,7 +10,6 @@
 #include "api/lease_view.h"
 #include "base/fields_json.h"
 #include "base/json.h"
-#include "base/text.h"
 #include "base/try.h"
 #include "daemon/http/endpoints/parameters.h"
 #include "daemon/http/endpoints/submit.h"

@@ -8,7 +8,6 @@
 #include "base/try.h"
 #include "core/values/task_request.h"
 #include "page/files.h"
-#include "report/html.h"
 #include "report/svg.h"
 
 namespace carma::daemon {
