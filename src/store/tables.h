@@ -41,9 +41,8 @@ T& Inside(base::CopyOnWrite<T>& value) {
   return value.Edit();
 }
 
-// The columns that PutRecord may change. Record is core::TaskRecord, const or not.
-template <class Visitor, class Record, class Uuids>
-void VisitRecord(Visitor& column, Record& record, Uuids& gpu_uuids) {
+// The columns that PutRecord may change. `record` is a core::TaskRecord, const or not.
+void VisitRecord(auto& column, auto& record, auto& gpu_uuids) {
   auto& request = Inside(record.request);
   auto& profile = Inside(record.profile);
   auto& seen = Inside(record.seen);
@@ -113,8 +112,7 @@ void VisitRecord(Visitor& column, Record& record, Uuids& gpu_uuids) {
 }
 
 // All columns of the row except its id.
-template <class Visitor, class Task>
-void VisitTask(Visitor& column, Task& task) {
+void VisitTask(auto& column, auto& task) {
   column("user", task.user);
   column("name", task.name);
   VisitRecord(column, task.record, task.gpu_uuids);
@@ -123,7 +121,7 @@ void VisitTask(Visitor& column, Task& task) {
 // ---- tables in which each row is one value ----
 
 // Visit(column, row) calls `column` once for each column, with the column's name and the member
-// that it stores. If one member fills several columns, the call has several names. Row may be
+// that it stores. If one member fills several columns, the call has several names. `row` may be
 // const.
 template <class Row>
 struct Table;
@@ -131,8 +129,7 @@ struct Table;
 template <>
 struct Table<StoredEvent> {
   static constexpr const char* kName = "event";
-  template <class Visitor, class Row>
-  static void Visit(Visitor& column, Row& event) {
+  static void Visit(auto& column, auto& event) {
     column("sequence", event.sequence);
     column("when_ms", event.when);
     column("kind", event.kind);
@@ -146,8 +143,7 @@ struct Table<StoredEvent> {
 template <>
 struct Table<Drain> {
   static constexpr const char* kName = "drain";
-  template <class Visitor, class Row>
-  static void Visit(Visitor& column, Row& drain) {
+  static void Visit(auto& column, auto& drain) {
     column("gpu_uuid", drain.gpu_uuid);
     column("by_rule", drain.by_rule);
     column("why", drain.why);
@@ -159,8 +155,7 @@ struct Table<Drain> {
 template <>
 struct Table<Closing> {
   static constexpr const char* kName = "closing";
-  template <class Visitor, class Row>
-  static void Visit(Visitor& column, Row& closing) {
+  static void Visit(auto& column, auto& closing) {
     column("why", closing.why);
     column("empty_by_ms", closing.empty_by);
     column("machine_start", closing.machine_start);
@@ -170,8 +165,7 @@ struct Table<Closing> {
 template <>
 struct Table<ReservationRow> {
   static constexpr const char* kName = "booking";
-  template <class Visitor, class Row>
-  static void Visit(Visitor& column, Row& booking) {
+  static void Visit(auto& column, auto& booking) {
     column("id", booking.id);
     column("made_by", booking.made_by);
     column("description", booking.description);
@@ -182,8 +176,7 @@ struct Table<ReservationRow> {
 template <>
 struct Table<GpuUsage> {
   static constexpr const char* kName = "gpu_usage";
-  template <class Visitor, class Row>
-  static void Visit(Visitor& column, Row& usage) {
+  static void Visit(auto& column, auto& usage) {
     column("from_ms", usage.from);
     column("to_ms", usage.to);
     column("gpu_uuid", usage.gpu_uuid);
@@ -200,8 +193,7 @@ struct Table<GpuUsage> {
 template <>
 struct Table<LineWait> {
   static constexpr const char* kName = "line_wait";
-  template <class Visitor, class Row>
-  static void Visit(Visitor& column, Row& wait) {
+  static void Visit(auto& column, auto& wait) {
     column("from_ms", wait.from);
     column("to_ms", wait.to);
     column("reason", wait.reason);
@@ -212,8 +204,7 @@ struct Table<LineWait> {
 template <>
 struct Table<task::Observation> {
   static constexpr const char* kName = "observation";
-  template <class Visitor, class Row>
-  static void Visit(Visitor& column, Row& observation) {
+  static void Visit(auto& column, auto& observation) {
     column("task", observation.task);
     column("when_ms", observation.when);
     column("uid", observation.uid);
@@ -240,8 +231,7 @@ struct Table<task::Observation> {
 template <>
 struct Table<EndedAttempt> {
   static constexpr const char* kName = "attempt";
-  template <class Visitor, class Row>
-  static void Visit(Visitor& column, Row& attempt) {
+  static void Visit(auto& column, auto& attempt) {
     auto& taken = attempt.taken;
     column("task", attempt.task);
     column("number", attempt.number);
@@ -265,8 +255,7 @@ struct Table<EndedAttempt> {
 template <>
 struct Table<Notice> {
   static constexpr const char* kName = "notice";
-  template <class Visitor, class Row>
-  static void Visit(Visitor& column, Row& notice) {
+  static void Visit(auto& column, auto& notice) {
     column("id", notice.id);
     column("task", notice.task);
     column("uid", notice.uid);
@@ -284,8 +273,7 @@ struct Table<Notice> {
 template <>
 struct Table<JobReturnRow> {
   static constexpr const char* kName = "job_return";
-  template <class Visitor, class Row>
-  static void Visit(Visitor& column, Row& row) {
+  static void Visit(auto& column, auto& row) {
     column("task", row.task);
     column("description", row.description);
   }
@@ -294,8 +282,7 @@ struct Table<JobReturnRow> {
 template <>
 struct Table<Forecast> {
   static constexpr const char* kName = "forecast";
-  template <class Visitor, class Row>
-  static void Visit(Visitor& column, Row& forecast) {
+  static void Visit(auto& column, auto& forecast) {
     column("id", forecast.task);
     column("model", forecast.model);
     column("context_mib", "rest_mib", forecast.formula);
