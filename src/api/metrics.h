@@ -1,6 +1,7 @@
 // Writes the text of a Prometheus scrape (exposition format 0.0.4).
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -38,6 +39,9 @@ class MetricsText {
   // type: "gauge", "counter" or "histogram"; help: one line.
   void Begin(std::string_view name, std::string_view type, std::string_view help);
   void Sample(double value, const Labels& labels = {});
+  void Sample(std::integral auto value, const Labels& labels = {}) {
+    Sample(static_cast<double>(value), labels);
+  }
   // Writes the family's buckets, sum and count.
   void Sample(const Histogram& histogram, const Labels& labels = {});
   // Writes a family that consists of one sample, either a number or a histogram.

@@ -71,24 +71,21 @@ void WriteOwnProcess(api::MetricsText& out) {
     out.One("process_cpu_seconds_total", "counter", "User and system CPU time used by carmad.",
             own->cpu_s);
     out.One("process_resident_memory_bytes", "gauge", "Resident memory used by carmad.",
-            static_cast<double>(own->resident_bytes));
+            own->resident_bytes);
     out.One("process_virtual_memory_bytes", "gauge", "Virtual memory used by carmad.",
-            static_cast<double>(own->virtual_bytes));
-    out.One("process_threads", "gauge", "Number of carmad threads.",
-            static_cast<double>(own->threads));
+            own->virtual_bytes);
+    out.One("process_threads", "gauge", "Number of carmad threads.", own->threads);
     out.One("process_start_time_seconds", "gauge",
             "Time at which carmad started, in seconds since the epoch.",
             BootTime() + own->started_s);
   }
   if (const std::optional<std::int64_t> open = OpenFiles()) {
-    out.One("process_open_fds", "gauge", "File descriptors that carmad has open.",
-            static_cast<double>(*open));
+    out.One("process_open_fds", "gauge", "File descriptors that carmad has open.", *open);
   }
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) == 0) {
     out.One("process_max_fds", "gauge",
-            "Maximum number of file descriptors that carmad may have open.",
-            static_cast<double>(limit.rlim_cur));
+            "Maximum number of file descriptors that carmad may have open.", limit.rlim_cur);
   }
 }
 

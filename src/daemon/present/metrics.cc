@@ -15,8 +15,11 @@
 namespace carma::daemon {
 namespace {
 
-constexpr double kMib = 1024.0 * 1024.0;
 constexpr double kErrorBounds[] = {0.5, 0.75, 0.9, 0.95, 1.0, 1.05, 1.1, 1.25, 1.5, 2.0};
+
+constexpr double Bytes(std::int64_t mib) {
+  return static_cast<double>(mib) * 1024.0 * 1024.0;
+}
 
 struct GpuGauge {
   const char* name;
@@ -26,34 +29,20 @@ struct GpuGauge {
 
 constexpr GpuGauge kGpuGauges[] = {
     {"carma_gpu_memory_total_bytes", "Total GPU memory.",
-     [](const core::GpuView&, const gpu::Reading& last) {
-       return static_cast<double>(last.total_mib) * kMib;
-     }},
+     [](const core::GpuView&, const gpu::Reading& last) { return Bytes(last.total_mib); }},
     {"carma_gpu_memory_reserved_bytes", "Memory reserved by the driver.",
-     [](const core::GpuView&, const gpu::Reading& last) {
-       return static_cast<double>(last.reserved_mib) * kMib;
-     }},
+     [](const core::GpuView&, const gpu::Reading& last) { return Bytes(last.reserved_mib); }},
     {"carma_gpu_memory_used_bytes", "Memory used by all processes.",
-     [](const core::GpuView&, const gpu::Reading& last) {
-       return static_cast<double>(last.used_mib) * kMib;
-     }},
+     [](const core::GpuView&, const gpu::Reading& last) { return Bytes(last.used_mib); }},
     {"carma_gpu_memory_claimed_bytes", "Memory claimed by tasks, counted from the launch decision.",
-     [](const core::GpuView& view, const gpu::Reading&) {
-       return static_cast<double>(view.claimed_mib) * kMib;
-     }},
+     [](const core::GpuView& view, const gpu::Reading&) { return Bytes(view.claimed_mib); }},
     {"carma_gpu_memory_promised_bytes",
      "Memory promised to tasks: the claim, or less once a task's memory use stops growing.",
-     [](const core::GpuView& view, const gpu::Reading&) {
-       return static_cast<double>(view.promised_mib) * kMib;
-     }},
+     [](const core::GpuView& view, const gpu::Reading&) { return Bytes(view.promised_mib); }},
     {"carma_gpu_memory_free_bytes", "Memory available for new promises.",
-     [](const core::GpuView& view, const gpu::Reading&) {
-       return static_cast<double>(view.free_mib) * kMib;
-     }},
+     [](const core::GpuView& view, const gpu::Reading&) { return Bytes(view.free_mib); }},
     {"carma_gpu_memory_foreign_bytes", "Memory used by processes that CARMA did not start.",
-     [](const core::GpuView& view, const gpu::Reading&) {
-       return static_cast<double>(view.foreign_mib) * kMib;
-     }},
+     [](const core::GpuView& view, const gpu::Reading&) { return Bytes(view.foreign_mib); }},
     {"carma_gpu_tasks", "CARMA's tasks on the GPU, including those being launched.",
      [](const core::GpuView& view, const gpu::Reading&) {
        return static_cast<double>(view.tasks);
@@ -71,7 +60,7 @@ struct SometimesGauge {
 
 std::optional<double> Unattributed(const Monitor& monitor, core::GpuIndex gpu) {
   const std::optional<std::int64_t>& mib = monitor.Use(gpu).unattributed_mib;
-  return mib ? std::optional(static_cast<double>(*mib) * kMib) : std::nullopt;
+  return mib ? std::optional(Bytes(*mib)) : std::nullopt;
 }
 
 template <std::optional<double> gpu::Reading::*kValue>
@@ -129,7 +118,7 @@ void WriteXids(const std::vector<core::GpuView>& views, const LabelsOf& labels,
     for (const auto& [xid, count] : monitor.XidCounts(view.index)) {
       api::Labels with_xid = labels(view);
       with_xid.emplace_back("xid", std::to_string(xid));
-      out.Sample(static_cast<double>(count), with_xid);
+      out.Sample(count, with_xid);
     }
   }
 }
@@ -150,17 +139,13 @@ void WriteMarkedTasks(Engine& engine, const Monitor& monitor, api::MetricsText& 
     if (OverPromiseMib(*record, margin_mib, monitor) > 0) ++over;
     if (!WrongGpus(*record, monitor).empty()) ++elsewhere;
   }
-  out.One("carma_idle_holders", "gauge", "Tasks that hold GPUs without using them.",
-          static_cast<double>(idle));
+  out.One("carma_idle_holders", "gauge", "Tasks that hold GPUs without using them.", idle);
   out.One("carma_tasks_leaving", "gauge",
-          "Tasks that were asked to checkpoint because they must leave their GPUs.",
-          static_cast<double>(leaving));
+          "Tasks that were asked to checkpoint because they must leave their GPUs.", leaving);
   out.One("carma_tasks_over_promise", "gauge",
-          "Tasks that use more GPU memory than their promise and margin.",
-          static_cast<double>(over));
+          "Tasks that use more GPU memory than their promise and margin.", over);
   out.One("carma_tasks_on_wrong_gpu", "gauge",
-          "Tasks with processes on GPUs that were not assigned to them.",
-          static_cast<double>(elsewhere));
+          "Tasks with processes on GPUs that were not assigned to them.", elsewhere);
 }
 
 // Writes a series for every state, even if no task has it, because series used by alerts must not
@@ -178,7 +163,7 @@ void WriteTaskCounts(store::Store& store, const Counters& counters, api::Metrics
   out.Begin("carma_tasks", "gauge", "Tasks in the store, by state.");
   if (counted) {
     each_state([&](core::TaskState state, const std::string& name) {
-      out.Sample(static_cast<double>(by_state[state]), {{"state", name}});
+      out.Sample(by_state[state], {{"state", name}});
     });
   }
   out.Begin("carma_ended_total", "counter",
@@ -186,8 +171,7 @@ void WriteTaskCounts(store::Store& store, const Counters& counters, api::Metrics
   each_state([&](core::TaskState state, const std::string& name) {
     if (!core::IsFinal(state)) return;
     const auto ended = counters.ended.find(name);
-    out.Sample(ended == counters.ended.end() ? 0 : static_cast<double>(ended->second),
-               {{"state", name}});
+    out.Sample(ended == counters.ended.end() ? 0 : ended->second, {{"state", name}});
   });
 }
 
@@ -233,7 +217,7 @@ constexpr UserGauge kUserGauges[] = {
     {"carma_user_gpus", "GPUs that hold at least one of the user's tasks.",
      [](const api::UserView& user) { return static_cast<double>(user.gpus); }},
     {"carma_user_memory_promised_bytes", "GPU memory promised to the user's tasks.",
-     [](const api::UserView& user) { return static_cast<double>(user.promised_mib) * kMib; }},
+     [](const api::UserView& user) { return Bytes(user.promised_mib); }},
 };
 
 void WriteUsers(Engine& engine, api::MetricsText& out) {
@@ -254,9 +238,9 @@ void WriteHost(const Engine& engine, api::MetricsText& out) {
   }
   if (host.memory_mib > 0) {
     out.One("carma_host_memory_bytes", "gauge", "Server memory that can be promised to tasks.",
-            static_cast<double>(host.memory_mib) * kMib);
+            Bytes(host.memory_mib));
     out.One("carma_host_memory_promised_bytes", "gauge", "Server memory promised to tasks.",
-            static_cast<double>(host.memory_mib - host.free_memory_mib) * kMib);
+            Bytes(host.memory_mib - host.free_memory_mib));
   }
 }
 
@@ -354,8 +338,7 @@ void WriteForecasts(const Counters& counters, api::MetricsText& out) {
   for (const auto& [of, each] : counters.forecasts) {
     for (const auto& [kept, count] :
          {std::pair{"true", each.kept}, std::pair{"false", each.broken}}) {
-      out.Sample(static_cast<double>(count),
-                 {{"what", of.first}, {"by", of.second}, {"kept", kept}});
+      out.Sample(count, {{"what", of.first}, {"by", of.second}, {"kept", kept}});
     }
   }
 }
@@ -370,12 +353,11 @@ std::string MetricsText(Engine* engine, const Monitor* monitor, store::Store& st
   out.Sample(1, {{"version", version}});
   WriteTaskCounts(store, counters, out);
   out.One("carma_submissions_total", "counter", "Tasks accepted since the daemon started.",
-          engine != nullptr ? static_cast<double>(engine->submissions()) : 0);
+          engine != nullptr ? engine->submissions() : 0);
   out.One("carma_dispatch_total", "counter", "Launch decisions since the daemon started.",
-          static_cast<double>(counters.dispatches));
+          counters.dispatches);
   out.One("carma_oom_total", "counter",
-          "Attempts that ran out of GPU memory since the daemon started.",
-          static_cast<double>(counters.ooms));
+          "Attempts that ran out of GPU memory since the daemon started.", counters.ooms);
   out.One("carma_decision_seconds", "histogram",
           "Duration of one turn of the daemon: making, storing and carrying out decisions.",
           counters.turn_seconds);
@@ -391,8 +373,7 @@ std::string MetricsText(Engine* engine, const Monitor* monitor, store::Store& st
   WriteForecasts(counters, out);
   out.Begin("carma_estimates_total", "counter",
             "Estimates since the daemon started, by method (none: no estimate was possible).");
-  for (const auto& [method, count] : counters.estimates)
-    out.Sample(static_cast<double>(count), {{"method", method}});
+  for (const auto& [method, count] : counters.estimates) out.Sample(count, {{"method", method}});
   out.One("carma_estimate_seconds", "histogram",
           "Duration of one estimate, including reading and parsing the summary.",
           counters.estimate_seconds);
@@ -410,7 +391,7 @@ std::string MetricsText(Engine* engine, const Monitor* monitor, store::Store& st
           static_cast<double>(base::ToMs(configuration.read_at())) / 1e3);
   out.One("carma_daemon_config_keys_waiting", "gauge",
           "Changed configuration keys that need a restart to take effect.",
-          static_cast<double>(configuration.need_restart().size()));
+          configuration.need_restart().size());
   WriteOwnProcess(out);
   if (engine != nullptr && monitor != nullptr) {
     WriteQueue(*engine, now, out);
@@ -443,11 +424,11 @@ std::string TaskMetricsText(const std::vector<api::GpuView>& gpus) {
   constexpr TaskGauge kTaskGauges[] = {
       {"carma_task_memory_used_bytes", "GPU memory in use by the task.",
        [](const api::GpuTaskView& task) -> std::optional<double> {
-         return static_cast<double>(task.observed_mib) * kMib;
+         return Bytes(task.observed_mib);
        }},
       {"carma_task_memory_promised_bytes", "GPU memory promised to the task.",
        [](const api::GpuTaskView& task) -> std::optional<double> {
-         return static_cast<double>(task.promised_mib) * kMib;
+         return Bytes(task.promised_mib);
        }},
       {"carma_task_sm_active_ratio", "The task's share of the SM activity; absent if unknown.",
        [](const api::GpuTaskView& task) -> std::optional<double> { return task.sm_active; }},
