@@ -24,11 +24,17 @@ inline constexpr std::pair<GpuStanding, std::string_view> kGpuStandingWords[] = 
     {GpuStanding::kHeld, "alloc"},    {GpuStanding::kDrained, "drain"},
     {GpuStanding::kDraining, "drng"}, {GpuStanding::kDown, "down"}};
 
-// Empty if carmad is newer and reports a state that this version does not know.
-std::optional<GpuStanding> StandingOf(const GpuView& gpu);
-
 }  // namespace carma::api
 
 template <>
 inline constexpr carma::base::Words<carma::api::GpuStanding>
     carma::base::kWordsOf<carma::api::GpuStanding> = carma::api::kGpuStandingWords;
+
+namespace carma::api {
+
+// Empty if carmad is newer and reports a state that this version does not know.
+inline std::optional<GpuStanding> StandingOf(const GpuView& gpu) {
+  return base::FromWord<GpuStanding>(gpu.state);
+}
+
+}  // namespace carma::api

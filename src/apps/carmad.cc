@@ -19,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "api/other_daemon.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/spawn.h"
@@ -27,11 +28,11 @@
 #include "base/text.h"
 #include "base/unique_fd.h"
 #include "build_text.h"
+#include "config/client_socket.h"
 #include "config/names.h"
 #include "config/settings.h"
 #include "config/simulated.h"
 #include "daemon/loop/detach.h"
-#include "daemon/server/beside.h"
 #include "daemon/server/daemon.h"
 
 namespace {
@@ -191,6 +192,13 @@ std::string Mistake(const CLI::App& app, const CLI::ParseError& error) {
                      carma::base::Suggestion(extra.front(), known));
 }
 
+// Returns kConflict if root's carmad manages this machine's GPUs, because it would not see the
+// tasks of a second carmad. Root's own carmad and a carmad with simulated GPUs may always start.
+Result<Unit> CheckBesideServer(const carma::config::Settings& settings) {
+  if (::getuid() == 0 || !settings.simgpu_state.empty()) return Unit{};
+  return carma::api::CheckNoOtherDaemon(carma::config::kServerSocket, "--beside");
+}
+
 int Run(int argc, char** argv) {
   CLI::App app{"carmad, the CARMA node daemon: queue, placement, launch and recovery of GPU tasks"};
   app.set_version_flag("--version", fmt::format("carmad {} ({})", CARMA_VERSION, kBuildText));
@@ -237,7 +245,7 @@ int Run(int argc, char** argv) {
   }
   // With --parent, the parent process (`carma pilot`) has already made this check.
   if (!flags.beside && flags.parent == 0) {
-    if (const Result<Unit> alone = carma::daemon::CheckBesideServer(loaded->settings); !alone)
+    if (const Result<Unit> alone = CheckBesideServer(loaded->settings); !alone)
       return Refuse(alone.error(), 1);
   }
   if (flags.parent != 0 && !EndsWithParent(flags.parent)) return 1;

@@ -9,7 +9,6 @@
 
 #include "base/text.h"
 #include "config/keys.h"
-#include "config/toml_letters.h"
 
 // toml++ 3.3 asserts (with NDEBUG: assumes) that a table header begins with a valid key, even
 // though it has an error message for headers that do not. That message is reached only without
@@ -23,6 +22,104 @@
 
 namespace carma::config {
 namespace {
+
+// ---- non-ASCII characters at places where toml++ 3.3 cannot handle them ----
+
+enum class Place {
+  kKey,     // from the start of a line
+  kValue,   // after '='
+  kList,    // between the '[' and ']' of a value
+  kAfter,   // after a value in quotes or brackets
+  kBare,    // in a number or bare word
+  kBeyond,  // in a form that no key accepts; all text after it is unsafe
+};
+
+bool IsQuote(char c) {
+  return c == '"' || c == '\'';
+}
+bool IsBlank(char c) {
+  return c == ' ' || c == '\t' || c == '\r';
+}
+
+// Returns the state after one more character outside quotes and comments.
+Place Next(Place place, char c) {
+  switch (place) {
+    case Place::kKey:
+      return c == '=' ? Place::kValue : IsQuote(c) ? Place::kBeyond : Place::kKey;
+    case Place::kValue:
+      if (c == '\n') return Place::kKey;
+      return IsBlank(c) ? Place::kValue : c == '[' ? Place::kList : Place::kBare;
+    case Place::kList:
+      if (c == ']') return Place::kAfter;
+      return IsBlank(c) || c == '\n' || c == ',' ? Place::kList : Place::kBeyond;
+    case Place::kAfter:
+      if (c == '\n') return Place::kKey;
+      return IsBlank(c) ? Place::kAfter : Place::kBeyond;
+    case Place::kBare:
+      if (c == '\n') return Place::kKey;
+      return IsQuote(c) || c == '[' || c == '{' || c == '=' ? Place::kBeyond : Place::kBare;
+    case Place::kBeyond:
+      break;
+  }
+  return Place::kBeyond;
+}
+
+// TOML allows non-ASCII characters only in quotes and comments. Anywhere else, they make toml++ 3.3
+// reach code that it declares unreachable. This check handles the forms of values that CARMA's keys
+// accept (a string, a list of strings, a bare word). All text after the first value in any other
+// form counts as unsafe. FirstLine() returns the line of the first non-ASCII character in an unsafe
+// place. Empty if the text is safe to parse.
+class StrayLetters {
+ public:
+  explicit StrayLetters(std::string_view text) : text_(text) {}
+
+  std::optional<unsigned> FirstLine() {
+    while (at_ < text_.size()) {
+      const char c = text_[at_];
+      if (static_cast<unsigned char>(c) >= 0x80) return line_;
+      if (c == '#' && place_ != Place::kBeyond) {
+        at_ = std::min(text_.find('\n', at_), text_.size());
+      } else if (IsQuote(c) && (place_ == Place::kValue || place_ == Place::kList)) {
+        TakeQuoted(c);
+      } else {
+        place_ = Next(place_, c);
+        Step();
+      }
+    }
+    return std::nullopt;
+  }
+
+ private:
+  void Step() {
+    if (at_ < text_.size() && text_[at_] == '\n') ++line_;
+    ++at_;
+  }
+
+  void TakeQuoted(char quote) {
+    const std::string three(3, quote);
+    const bool of_lines = text_.substr(at_).starts_with(three);
+    for (int i = 0; i < (of_lines ? 3 : 1); ++i) Step();
+    while (at_ < text_.size()) {
+      const char c = text_[at_];
+      if (c == quote && (!of_lines || text_.substr(at_).starts_with(three))) break;
+      if (c == '\n' && !of_lines) break;
+      if (c == '\\' && quote == '"') Step();
+      Step();
+    }
+    const bool ended = at_ < text_.size() && text_[at_] == quote;
+    // Up to two quotes before the closing quotes of a multi-line string belong to the string.
+    for (int i = 0; i < (of_lines ? 5 : 1) && at_ < text_.size() && text_[at_] == quote; ++i)
+      Step();
+    place_ = !ended ? Place::kBeyond : place_ == Place::kList ? Place::kList : Place::kAfter;
+  }
+
+  std::string_view text_;
+  std::size_t at_ = 0;
+  unsigned line_ = 1;
+  Place place_ = Place::kKey;
+};
+
+// ---- values ----
 
 // A value's text and form. Form 0: a type of value that no key accepts.
 std::pair<std::string, unsigned> Scalar(const toml::node& node) {
@@ -94,7 +191,7 @@ void Flatten(const toml::table& table, const std::vector<std::string>& above,
 Result<std::vector<Entry>> ParseToml(const std::string& path, std::string_view text) {
   // Skips a byte-order mark at the start of the file.
   const std::string_view body = text.starts_with("\xEF\xBB\xBF") ? text.substr(3) : text;
-  if (const std::optional<unsigned> line = LineOfStrayLetter(body))
+  if (const std::optional<unsigned> line = StrayLetters(body).FirstLine())
     return Invalid("{}:{}: non-ASCII character outside quotes and comments", path, *line);
   std::vector<Entry> entries;
   try {

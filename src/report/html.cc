@@ -123,6 +123,12 @@ std::string Body(std::span<const Report> reports, const std::optional<Clock>& cl
 
 }  // namespace
 
+std::string ClockText(core::Time when, Clock clock) {
+  std::string text = base::FormatTimeIso(when + clock.ahead_of_utc).substr(0, 19);
+  std::ranges::replace(text, 'T', ' ');
+  return text;
+}
+
 std::string HtmlPage(std::string_view title, std::string_view body) {
   return fmt::format(
       "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"

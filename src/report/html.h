@@ -7,10 +7,18 @@
 #include <string>
 #include <string_view>
 
-#include "report/clock.h"
+#include "core/values/ids.h"
 #include "report/report.h"
 
 namespace carma::report {
+
+// The clock shown on time axes.
+struct Clock {
+  core::Duration ahead_of_utc{};
+};
+
+// "2026-11-23 14:02:05".
+std::string ClockText(core::Time when, Clock clock);
 
 // A page in the style of a report: the title as its heading, then the body, which is HTML.
 std::string HtmlPage(std::string_view title, std::string_view body);

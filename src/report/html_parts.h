@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "report/clock.h"
+#include "report/html.h"
 #include "report/report.h"
 
 namespace carma::report {

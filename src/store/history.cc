@@ -6,7 +6,6 @@
 #include <algorithm>
 
 #include "store/open.h"
-#include "store/query.h"
 #include "store/rows.h"
 #include "store/sql.h"
 #include "store/tables.h"

@@ -1,10 +1,12 @@
 // SQL statements built from the columns of the tables (store/tables.h).
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "store/tables.h"
@@ -85,5 +87,18 @@ inline constexpr const char* kPutDescription =
     "stdout_path=excluded.stdout_path,stderr_path=excluded.stderr_path";
 // The names of all final states, or of all other states, as an SQL list: "'queued','running'".
 std::string QuotedStates(bool final);
+
+// Selects the rows of table task whose submission has been stored completely.
+inline constexpr std::string_view kArrived =
+    "NOT EXISTS (SELECT 1 FROM arrival WHERE first <= task.id AND past_last > task.id)";
+
+struct Query {
+  std::string sql;
+  std::vector<std::variant<std::int64_t, std::string>> arguments;  // for the placeholders, in order
+};
+
+// Returns a SELECT of at most filter.limit ids. It uses the index that requires reading the fewest
+// rows, so a page of 50 tasks costs the same whether 100 or 100 000 tasks are stored.
+Query CandidateIds(const TaskFilter& filter);
 
 }  // namespace carma::store

@@ -17,7 +17,6 @@
 #include "store/delta.h"
 #include "store/lock.h"
 #include "store/open.h"
-#include "store/query.h"
 #include "store/rows.h"
 #include "store/sql.h"
 #include "store/store.h"

@@ -200,4 +200,8 @@ class Intake {
   std::unordered_map<std::uint64_t, EstimateJob> new_jobs_;
 };
 
+// Sets `known_final` for all dependencies on tasks that have ended. Returns kNotFound for a
+// dependency on an unknown task, and the errors of the store.
+Result<Unit> FillKnownEnds(store::Store& store, std::vector<core::Dependency>& dependencies);
+
 }  // namespace carma::daemon

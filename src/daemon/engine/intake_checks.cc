@@ -11,7 +11,6 @@
 #include "core/queue/dependencies.h"
 #include "core/values/reason_line.h"
 #include "daemon/engine/intake.h"
-#include "daemon/engine/known_ends.h"
 
 namespace carma::daemon {
 namespace {
@@ -24,6 +23,17 @@ Result<Unit> CheckSignal(const task::TaskSpec& spec) {
 }
 
 }  // namespace
+
+Result<Unit> FillKnownEnds(store::Store& store, std::vector<core::Dependency>& dependencies) {
+  for (core::Dependency& dependency : dependencies) {
+    const std::optional<core::TaskState> state = CARMA_TRY(store.StateOf(dependency.task));
+    if (!state)
+      return NotFound("cannot depend on task {}: no such task (see carma list --all)",
+                      dependency.task);
+    if (core::IsFinal(*state)) dependency.known_final = state;
+  }
+  return Unit{};
+}
 
 Result<std::optional<Submitted>> Intake::Repeated(const Submission& submission) {
   const Submitter& by = submission.submitter;

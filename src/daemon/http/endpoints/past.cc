@@ -10,7 +10,7 @@
 #include "base/try.h"
 #include "core/values/reason_line.h"
 #include "daemon/http/endpoints/parameters.h"
-#include "daemon/http/endpoints/task_answer.h"
+#include "daemon/http/endpoints/tasks.h"
 #include "daemon/present/present.h"
 #include "daemon/present/reporting.h"
 

@@ -14,7 +14,6 @@
 #include "base/try.h"
 #include "core/scheduler/trial.h"
 #include "core/values/reason_line.h"
-#include "daemon/engine/known_ends.h"
 #include "daemon/http/endpoints/parameters.h"
 #include "daemon/http/endpoints/tasks.h"
 #include "task/describe/spec_json.h"

@@ -14,7 +14,6 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "daemon/http/endpoints/parameters.h"
-#include "daemon/http/endpoints/task_answer.h"
 #include "daemon/http/endpoints/tasks.h"
 #include "task/describe/spec_json.h"
 #include "task/process/user.h"

@@ -13,7 +13,6 @@
 #include "base/try.h"
 #include "core/values/entitlement.h"
 #include "daemon/http/endpoints/parameters.h"
-#include "daemon/http/endpoints/task_answer.h"
 #include "daemon/http/endpoints/tasks.h"
 
 namespace carma::daemon {

@@ -6,7 +6,6 @@
 #include "base/json.h"
 #include "base/try.h"
 #include "daemon/http/endpoints/parameters.h"
-#include "daemon/http/endpoints/task_answer.h"
 #include "daemon/present/present.h"
 
 namespace carma::daemon {
