@@ -24,6 +24,14 @@ double NiceStep(double high, int most) {
   return 10 * power;
 }
 
+// The first step that divides `length` into at most `most` steps. If all are too small, a multiple
+// of a day.
+double TimeStep(std::span<const double> steps, double length, int most) {
+  constexpr double kDayS = 86'400;
+  const auto step = std::ranges::find_if(steps, [&](double each) { return length / each <= most; });
+  return step != steps.end() ? *step : kDayS * NiceStep(length / kDayS, most);
+}
+
 bool Drawable(double high) {
   return std::isfinite(high) && high > 0;
 }
@@ -60,27 +68,13 @@ std::string Steps(std::span<const XY> curve, double end_x, const Scale& x, const
 }  // namespace
 
 std::string Escape(std::string_view text, std::size_t max_bytes) {
+  constexpr std::pair<char, std::string_view> kEntities[] = {
+      {'&', "&amp;"}, {'<', "&lt;"}, {'>', "&gt;"}, {'"', "&quot;"}, {'\'', "&#39;"}};
   std::string escaped;
   for (const char c : base::Printable(text, max_bytes)) {
-    switch (c) {
-      case '&':
-        escaped += "&amp;";
-        break;
-      case '<':
-        escaped += "&lt;";
-        break;
-      case '>':
-        escaped += "&gt;";
-        break;
-      case '"':
-        escaped += "&quot;";
-        break;
-      case '\'':
-        escaped += "&#39;";
-        break;
-      default:
-        escaped += c;
-    }
+    const auto* const entity =
+        std::ranges::find(kEntities, c, [](const auto& e) { return e.first; });
+    escaped += entity == std::end(kEntities) ? std::string_view(&c, 1) : entity->second;
   }
   return escaped;
 }
@@ -197,28 +191,17 @@ std::vector<Tick> TimeTicks(double high_s, int most) {
     double s;
     const char* name;
   };
-  constexpr Unit kSecond{1, "s"}, kMinute{60, "min"}, kHour{3600, "h"}, kDay{86'400, "d"};
-  struct Step {
-    double s;
-    Unit unit;
-  };
-  constexpr Step kSteps[] = {{1, kSecond},    {2, kSecond},    {5, kSecond},     {10, kSecond},
-                             {30, kSecond},   {60, kMinute},   {120, kMinute},   {300, kMinute},
-                             {600, kMinute},  {1200, kMinute}, {1800, kMinute},  {3600, kHour},
-                             {7200, kHour},   {10'800, kHour}, {21'600, kHour},  {86'400, kDay},
-                             {172'800, kDay}, {604'800, kDay}, {1'209'600, kDay}};
+  constexpr Unit kUnits[] = {{86'400, "d"}, {3600, "h"}, {60, "min"}, {1, "s"}};
+  constexpr double kSteps[] = {1,      2,      5,       10,      30,       60,   120,
+                               300,    600,    1200,    1800,    3600,     7200, 10'800,
+                               21'600, 86'400, 172'800, 604'800, 1'209'600};
   if (!Drawable(high_s)) return {{0, "0"}};
-  Step chosen = kSteps[0];
-  for (const Step& step : kSteps) {
-    chosen = step;
-    if (high_s / step.s <= most) break;
-  }
-  if (high_s / chosen.s > most) chosen.s = 86'400 * NiceStep(high_s / 86'400, most);
+  const double step = TimeStep(kSteps, high_s, most);
+  const auto* const unit = std::ranges::find_if(kUnits, [&](const Unit& u) { return step >= u.s; });
   std::vector<Tick> ticks;
-  for (int i = 0; i * chosen.s <= high_s * (1 + 1e-9); ++i) {
-    const double at = i * chosen.s;
-    ticks.push_back(
-        {at, i == 0 ? "0" : fmt::format("{:g} {}", at / chosen.unit.s, chosen.unit.name)});
+  for (int i = 0; i * step <= high_s * (1 + 1e-9); ++i) {
+    const double at = i * step;
+    ticks.push_back({at, i == 0 ? "0" : fmt::format("{:g} {}", at / unit->s, unit->name)});
   }
   return ticks;
 }
@@ -229,12 +212,7 @@ std::vector<Tick> ClockTicks(double from_s, double length_s, int most) {
                                300,    600,    1'200, 1'800,     3'600,     7'200,      10'800,
                                21'600, 43'200, kDayS, 2 * kDayS, 7 * kDayS, 14 * kDayS, 28 * kDayS};
   if (!Drawable(length_s) || !std::isfinite(from_s)) return {};
-  double step = kSteps[0];
-  for (const double each : kSteps) {
-    step = each;
-    if (length_s / step <= most) break;
-  }
-  if (length_s / step > most) step = kDayS * NiceStep(length_s / kDayS, most);
+  const double step = TimeStep(kSteps, length_s, most);
   std::vector<Tick> ticks;
   for (double at = std::ceil(from_s / step) * step; at <= from_s + length_s; at += step) {
     const auto moment = std::chrono::sys_seconds(std::chrono::seconds(std::llround(at)));

@@ -58,20 +58,11 @@ std::vector<Band> LayOut(const RunRecord& run) {
   return bands;
 }
 
-std::string_view EndText(AttemptEnd end) {
-  switch (end) {
-    case AttemptEnd::kSucceeded:
-      return "succeeded";
-    case AttemptEnd::kOutOfMemory:
-      return "out of memory";
-    case AttemptEnd::kFailed:
-      return "failed";
-    case AttemptEnd::kStopped:
-      return "stopped";
-    case AttemptEnd::kUnfinished:
-      return "still running";
-  }
-  return "";
+std::string EndText(AttemptEnd end) {
+  if (end == AttemptEnd::kUnfinished) return "still running";
+  std::string text(base::WordOf(end));
+  std::ranges::replace(text, '_', ' ');
+  return text;
 }
 
 std::string Tip(const Block& block) {

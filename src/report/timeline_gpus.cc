@@ -20,29 +20,20 @@ struct QuantityLook {
   std::string_view what;
   double factor;  // converts to the unit of the axis
   std::string_view unit;
+  double end;  // of the axis
 };
-QuantityLook LookOf(Quantity quantity) {
+
+QuantityLook LookOf(Quantity quantity, const TimelineFrame& frame) {
   switch (quantity) {
     case Quantity::kMemory:
-      return {&GpuPoint::used_mib, "Memory in use over time", 1.0 / 1024, " GiB"};
+      return {&GpuPoint::used_mib, "Memory in use over time", 1.0 / 1024, " GiB",
+              frame.memory_end_mib / 1024};
     case Quantity::kSmActive:
-      return {&GpuPoint::sm_active, "SM activity over time", 100, " %"};
+      return {&GpuPoint::sm_active, "SM activity over time", 100, " %", 100};
     case Quantity::kPower:
-      return {&GpuPoint::power_w, "Power over time", 1, " W"};
+      return {&GpuPoint::power_w, "Power over time", 1, " W", frame.power_end_w};
   }
   return {};
-}
-
-double EndOf(Quantity quantity, const TimelineFrame& frame) {
-  switch (quantity) {
-    case Quantity::kMemory:
-      return frame.memory_end_mib / 1024;
-    case Quantity::kSmActive:
-      return 100;
-    case Quantity::kPower:
-      return frame.power_end_w;
-  }
-  return 1;
 }
 
 std::vector<XY> CurveOf(const RunRecord& run, const RunGpu& gpu, const QuantityLook& look) {
@@ -59,8 +50,7 @@ bool AnyValue(const std::vector<XY>& curve) {
 }
 
 std::string Strips(const RunRecord& run, Quantity quantity, const TimelineFrame& frame) {
-  const QuantityLook look = LookOf(quantity);
-  const double end = EndOf(quantity, frame);
+  const QuantityLook look = LookOf(quantity, frame);
   constexpr double kGap = 6;
   const double strip = run.gpus.size() > 4 ? 32 : 44;
   const double bottom = kTop + static_cast<double>(run.gpus.size()) * (strip + kGap);
@@ -69,7 +59,7 @@ std::string Strips(const RunRecord& run, Quantity quantity, const TimelineFrame&
   const Scale x = TimeScale(frame);
   for (std::size_t i = 0; i < run.gpus.size(); ++i) {
     const double top = kTop + static_cast<double>(i) * (strip + kGap);
-    const Scale y{.low = 0, .high = end, .from = top + strip, .to = top};
+    const Scale y{.low = 0, .high = look.end, .from = top + strip, .to = top};
     svg.Text(kLeft - 6, top + strip / 2 + 4, base::Printable(run.gpus[i].name, 11), "label end");
     const std::vector<XY> curve = Thin(CurveOf(run, run.gpus[i], look), kMostPoints);
     const double end_s = Since(run, run.to);
@@ -105,8 +95,7 @@ std::vector<double> Resample(const std::vector<XY>& curve, double end_s, double 
 
 // Draws the range from the lowest to the highest GPU, and the mean.
 std::string Envelope(const RunRecord& run, Quantity quantity, const TimelineFrame& frame) {
-  const QuantityLook look = LookOf(quantity);
-  const double end = EndOf(quantity, frame);
+  const QuantityLook look = LookOf(quantity, frame);
   constexpr std::size_t kSpans = 400;
   constexpr double kHeight = 120;
   const double end_s = Since(run, run.to);
@@ -126,7 +115,7 @@ std::string Envelope(const RunRecord& run, Quantity quantity, const TimelineFram
   Svg svg(frame.width, kTop + kHeight + kAxis, look.what);
   DrawTimeAxis(svg, frame, kTop, kTop + kHeight);
   const Scale x = TimeScale(frame);
-  const Scale y{.low = 0, .high = end, .from = kTop + kHeight, .to = kTop};
+  const Scale y{.low = 0, .high = look.end, .from = kTop + kHeight, .to = kTop};
   std::string band;
   std::vector<XY> mean;
   for (std::size_t i = 0; i < kSpans; ++i) {
@@ -183,7 +172,7 @@ void DrawValueAxis(Svg& svg, const Scale& y, const TimelineFrame& frame, std::st
 }
 
 std::string GpuChart(const RunRecord& run, Quantity quantity, const TimelineFrame& frame) {
-  const QuantityLook look = LookOf(quantity);
+  const QuantityLook look = LookOf(quantity, frame);
   const bool reported = std::ranges::any_of(
       run.gpus, [&](const RunGpu& gpu) { return AnyValue(CurveOf(run, gpu, look)); });
   if (!reported) return Note(frame, "Not reported.");
