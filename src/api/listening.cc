@@ -87,15 +87,14 @@ struct Question {
 
 Result<Listening> ListenOnPath(UnixPlace& place) {
   const std::string& path = place.path;
-  const Result<sockaddr_un> address = UnixAddress(path);
-  if (!address) return std::unexpected(address.error());
-  if (auto cleared = ClearPath(path, *address); !cleared) return std::unexpected(cleared.error());
+  const sockaddr_un address = CARMA_TRY(UnixAddress(path));
+  CARMA_TRY(ClearPath(path, address));
   base::UniqueFd fd = NewSocket(AF_UNIX);
   if (!fd) return FailErrno(errno, "socket");
   // The mode is set before bind(), so that permissions are never too wide, and again afterwards
   // because of the umask.
   if (::fchmod(fd.get(), place.mode) != 0 ||
-      ::bind(fd.get(), reinterpret_cast<const sockaddr*>(&*address), sizeof *address) != 0) {
+      ::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
     return FailErrno(errno, "bind socket " + path);
   }
   if ((place.group && ::chown(path.c_str(), static_cast<uid_t>(-1), *place.group) != 0) ||

@@ -6,6 +6,7 @@
 
 #include "base/fields_json.h"
 #include "base/json.h"
+#include "base/try.h"
 #include "report/forecast.h"
 #include "report/tally.h"
 
@@ -89,9 +90,7 @@ std::string ToJsonText(const Metrics& metrics) {
 }
 
 Result<Metrics> FromJsonText(const std::string& text) {
-  Result<Json> json = base::ParseJson(text);
-  if (!json) return std::unexpected(json.error());
-  return FromJson(*json);
+  return FromJson(CARMA_TRY(base::ParseJson(text)));
 }
 
 }  // namespace carma::report

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/try.h"
 #include "store/open.h"
 #include "store/rows.h"
 #include "store/sql.h"
@@ -93,14 +94,13 @@ Result<std::unique_ptr<History>> History::Open(const std::string& state_dir) {
 
 Result<std::int64_t> History::CountTasks(const Span& span) {
   std::int64_t count = 0;
-  const Result<Unit> read = impl_->Walk(
+  CARMA_TRY(impl_->Walk(
       "counting tasks", "SELECT count(*) FROM task " + InSpan(),
       [&](Reader& reader) {
         reader("count", count);
         return true;
       },
-      span.submitted_from, span.submitted_to);
-  if (!read) return std::unexpected(read.error());
+      span.submitted_from, span.submitted_to));
   return span.newest ? std::min(count, *span.newest) : count;
 }
 

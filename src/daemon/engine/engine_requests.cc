@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/try.h"
 #include "daemon/engine/engine.h"
 #include "daemon/engine/history_events.h"
 #include "task/describe/spec_json.h"
@@ -39,13 +40,12 @@ void Engine::Open(Done done) {
 }
 
 Result<core::ReservationId> Engine::Book(core::Reservation booking, Done done) {
-  Result<core::Reservation> made =
-      reservations_.Add(std::move(booking), scheduler_.GpuInfos(), clock_.Now());
-  if (!made) return std::unexpected(made.error());
-  next_.rows.reservations.push_back(daemon::RowOf(*made));
-  next_.rows.events.push_back(ReserveEvent(*made, "", clock_.Now()));
+  const core::Reservation made =
+      CARMA_TRY(reservations_.Add(std::move(booking), scheduler_.GpuInfos(), clock_.Now()));
+  next_.rows.reservations.push_back(daemon::RowOf(made));
+  next_.rows.events.push_back(ReserveEvent(made, "", clock_.Now()));
   Post(core::ReservationsChanged{reservations_.Tell(clock_.Now())}, std::move(done));
-  return made->id;
+  return made.id;
 }
 
 Result<Unit> Engine::Unbook(core::ReservationId id, const std::string& who, Done done) {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "base/try.h"
 #include "daemon/loop/read_as_user.h"
 #include "model/summary.h"
 
@@ -112,11 +113,10 @@ void EstimateService::Follow(estimate::AppraisalRules rules, base::Duration time
 }
 
 Result<std::string> EstimateService::ReadSummaryFile(const EstimateJob& job) {
-  const Result<task::UserInfo> user = task::LookUpUser(job.uid, job.gid);
-  if (!user) return std::unexpected(user.error());
-  const std::string why = task::WhyNotTheSubmitter(job.uid, job.user, user->name);
+  const task::UserInfo user = CARMA_TRY(task::LookUpUser(job.uid, job.gid));
+  const std::string why = task::WhyNotTheSubmitter(job.uid, job.user, user.name);
   if (!why.empty()) return Denied("{}", why);
-  return ReadAs(*user, job.spec.model_summary.value_or(""), model::kMaxSummaryBytes);
+  return ReadAs(user, job.spec.model_summary.value_or(""), model::kMaxSummaryBytes);
 }
 
 void EstimateService::Ask(std::vector<EstimateJob> jobs, Take take) {

@@ -156,11 +156,7 @@ bool Intake::WaitsForUntold(const std::vector<core::TaskSubmitted>& news) const 
 
 Result<Submitted> Intake::Accept(const Submission& submission,
                                  std::vector<core::TaskSubmitted>& news) {
-  if (Result<std::optional<Submitted>> known = Repeated(submission); !known) {
-    return std::unexpected(known.error());
-  } else if (*known) {
-    return **known;
-  }
+  if (std::optional<Submitted> known = CARMA_TRY(Repeated(submission))) return *std::move(known);
   const std::size_t count = submission.tasks.size();
   if (count == 0) return Invalid("the submission has no tasks");
   CARMA_TRY(

@@ -22,22 +22,19 @@ constexpr const char* kNeedsShare =
 
 Result<MpsLook> MpsPartitions::Join(const MpsControl& control, const Key& who, double share,
                                     Deadline deadline) {
-  Result<MpsLook> looked = Look(control, share, deadline);
-  if (!looked) return looked;
+  MpsLook looked = CARMA_TRY(Look(control, share, deadline));
   Result<MpsPlace> place = Give(control, who, share, deadline);
   // If no client uses the server, it can be restarted without partitions.
-  if (!place && place.error().code == ErrorCode::kUnavailable && looked->clients == 0) {
+  if (!place && place.error().code == ErrorCode::kUnavailable && looked.clients == 0) {
     if (!work_) {
       base::LogWarn("mps_no_partitions",
                     {{"gpu", control.id().gpus}, {"why", place.error().message}});
     }
     control.Quit(deadline);
-    looked = Look(control, share, deadline);
-    if (!looked) return looked;
+    looked = CARMA_TRY(Look(control, share, deadline));
     place = Give(control, who, share, deadline);
   }
-  if (!place) return std::unexpected(place.error());
-  looked->place = *std::move(place);
+  looked.place = CARMA_TRY(std::move(place));
   return looked;
 }
 

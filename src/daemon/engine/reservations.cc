@@ -4,6 +4,7 @@
 
 #include "base/fields_json.h"
 #include "base/json.h"
+#include "base/try.h"
 #include "core/values/gpu_choice.h"
 
 namespace carma::daemon {
@@ -57,7 +58,7 @@ Result<Unit> Reservations::Restore(const std::vector<store::ReservationRow>& row
 
 Result<core::Reservation> Reservations::Add(core::Reservation booking,
                                             std::span<const core::GpuInfo> gpus, core::Time now) {
-  if (Result<Unit> named = NameByUuid(booking, gpus); !named) return std::unexpected(named.error());
+  CARMA_TRY(NameByUuid(booking, gpus));
   booking.id = core::ReservationId{core::Number(last_) + 1};
   if (!NextOf(booking, now)) return Invalid("the reservation's time has already passed");
   std::erase_if(all_, [&](const auto& each) { return !NextOf(each.second, now); });

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "base/spawn.h"
+#include "base/try.h"
 #include "base/unique_fd.h"
 
 namespace carma::daemon {
@@ -61,16 +62,15 @@ int Await(pid_t pid) {
 
 Result<Detached> RunDetached(const std::function<int(std::function<void()>)>& run,
                              std::chrono::milliseconds limit) {
-  Result<base::Pipe> pipe = base::MakePipe();
-  if (!pipe) return std::unexpected(pipe.error());
+  base::Pipe pipe = CARMA_TRY(base::MakePipe());
   const pid_t pid = ::fork();
   if (pid < 0) return FailErrno(errno, "fork");
   if (pid == 0) {
-    pipe->read.reset();
-    BecomeDetached(run, std::move(pipe->write));
+    pipe.read.reset();
+    BecomeDetached(run, std::move(pipe.write));
   }
-  pipe->write.reset();
-  const std::optional<bool> serves = Hear(pipe->read.get(), limit);
+  pipe.write.reset();
+  const std::optional<bool> serves = Hear(pipe.read.get(), limit);
   if (!serves) {
     ::kill(pid, SIGKILL);
     Await(pid);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "base/try.h"
 
 namespace carma::daemon {
 namespace {
@@ -35,7 +36,7 @@ void Housekeeping::Run() {
 
 Result<std::int64_t> Housekeeping::Prune() {
   const base::Time now = clock_.Now();
-  if (Result<Unit> ok = store_.Begin(); !ok) return std::unexpected(ok.error());
+  CARMA_TRY(store_.Begin());
   Result<std::int64_t> pruned =
       store_.Prune(now - std::chrono::hours(24) * keep_days_(), kMostPruned);
   Result<Unit> ok =

@@ -33,19 +33,16 @@ Result<Unit> Fill(store::History& history, const ReportRequest& request,
     return wanted.load();
   };
   std::optional<core::TaskId> first, last;
-  Result<Unit> read = history.Tasks(request.span, [&](const store::StoredTask& task) {
+  CARMA_TRY(history.Tasks(request.span, [&](const store::StoredTask& task) {
     if (!first) first = task.record.id;
     last = task.record.id;
     return add(task);
-  });
-  if (!read || !first) return read;
-  read = history.Events(*first, *last, add);
-  if (!read) return read;
-  read = history.Attempts(run.from(), base::Time::max(), add);
-  if (!read) return read;
+  }));
+  if (!first) return Unit{};
+  CARMA_TRY(history.Events(*first, *last, add));
+  CARMA_TRY(history.Attempts(run.from(), base::Time::max(), add));
   for (const store::EndedAttempt& attempt : request.running) run.Add(attempt);
-  read = history.Usage(run.from(), run.to(), add);
-  if (!read) return read;
+  CARMA_TRY(history.Usage(run.from(), run.to(), add));
   return history.LineWaits(run.from(), run.to(), add);
 }
 
@@ -75,9 +72,8 @@ Result<report::Report> ReportOf(const ReportRequest& request, const std::atomic<
 }  // namespace
 
 Result<std::string> ReportText(const ReportRequest& request, const std::atomic<bool>& wanted) {
-  const Result<report::Report> report = ReportOf(request, wanted);
-  if (!report) return std::unexpected(report.error());
-  std::string text = report::ToJsonText(*report);
+  const report::Report report = CARMA_TRY(ReportOf(request, wanted));
+  std::string text = report::ToJsonText(report);
   if (text.size() > api::kMaxBodyBytes) {
     return Invalid("the report is {} MiB long, but the limit is {} MiB; choose a shorter span",
                    text.size() >> 20, api::kMaxBodyBytes >> 20);
@@ -95,17 +91,15 @@ Result<std::string> UsageText(const UsageRequest& request, const std::atomic<boo
     sums.Add(attempt);
     return wanted.load();
   };
-  Result<Unit> read = history->Attempts(request.from, request.to, add);
-  if (!read) return std::unexpected(read.error());
+  CARMA_TRY(history->Attempts(request.from, request.to, add));
   for (const store::EndedAttempt& each : request.running) add(each);
   if (first) {
-    read = history->Usage(std::max(*first, request.from), request.to,
-                          [&](const store::GpuUsage& usage) {
-                            sums.Add(usage);
-                            return wanted.load();
-                          });
+    CARMA_TRY(history->Usage(std::max(*first, request.from), request.to,
+                             [&](const store::GpuUsage& usage) {
+                               sums.Add(usage);
+                               return wanted.load();
+                             }));
   }
-  if (!read) return std::unexpected(read.error());
   if (!wanted) return Unavailable("carmad is stopping");
   base::Json rows = base::Json::array();
   for (const api::UsageView& row : sums.Rows()) rows.push_back(api::ToJson(row));
@@ -114,9 +108,8 @@ Result<std::string> UsageText(const UsageRequest& request, const std::atomic<boo
 
 Result<std::string> ReportHtml(const ReportRequest& request, std::string_view title,
                                const std::atomic<bool>& wanted) {
-  const Result<report::Report> report = ReportOf(request, wanted);
-  if (!report) return std::unexpected(report.error());
-  return report::Html({&*report, 1}, title, request.clock);
+  const report::Report report = CARMA_TRY(ReportOf(request, wanted));
+  return report::Html({&report, 1}, title, request.clock);
 }
 
 }  // namespace carma::daemon

@@ -12,6 +12,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "base/try.h"
 #include "daemon/server/from_settings.h"
 #include "daemon/slurm/slurm_jobs.h"
 
@@ -72,7 +73,7 @@ EngineHost::EngineHost(Surroundings around, std::vector<gpu::DeviceInfo> devices
 }
 
 Result<Unit> EngineHost::Start(std::vector<core::GpuInfo> gpus) {
-  if (Result<Unit> started = engine_.Start(std::move(gpus)); !started) return started;
+  CARMA_TRY(engine_.Start(std::move(gpus)));
   notice_sender_ = std::make_unique<NoticeSender>(
       *around_.loop, around_.store, around_.clock, SenderOptionsOf(settings(), around_.notify_path),
       [this](store::Notice result) { engine_.TakeNoticeResult(std::move(result)); });

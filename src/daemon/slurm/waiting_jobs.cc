@@ -1,6 +1,7 @@
 #include "daemon/slurm/waiting_jobs.h"
 
 #include "base/log.h"
+#include "base/try.h"
 
 namespace carma::daemon {
 namespace {
@@ -9,14 +10,12 @@ namespace {
 // which may differ from the host name.
 Result<std::string> Tell(const SlurmPrograms& programs, const slurm::WaitComments::Comment& comment,
                          std::string node) {
-  const auto job = programs.Find(comment.job);
-  if (!job) return std::unexpected(job.error());
-  if (!*job) return node;
-  if (comment.waits && (*job)->nodes == 1 && !(*job)->node_list.empty()) node = (*job)->node_list;
-  if (!(*job)->admin_comment.empty() && !slurm::IsOfWaits((*job)->admin_comment)) return node;
-  const auto told = programs.Control({"update", "JobId=" + (*job)->name,
-                                      "AdminComment=" + slurm::WithNodeName(comment.text, node)});
-  if (!told) return std::unexpected(told.error());
+  const auto job = CARMA_TRY(programs.Find(comment.job));
+  if (!job) return node;
+  if (comment.waits && job->nodes == 1 && !job->node_list.empty()) node = job->node_list;
+  if (!job->admin_comment.empty() && !slurm::IsOfWaits(job->admin_comment)) return node;
+  CARMA_TRY(programs.Control(
+      {"update", "JobId=" + job->name, "AdminComment=" + slurm::WithNodeName(comment.text, node)}));
   return node;
 }
 

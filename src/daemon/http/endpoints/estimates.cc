@@ -2,6 +2,7 @@
 
 #include "api/knowledge_view.h"
 #include "base/json.h"
+#include "base/try.h"
 #include "daemon/http/endpoints/parameters.h"
 
 namespace carma::daemon {
@@ -63,7 +64,7 @@ Answer ShowKnowledge(const SharedServices& services, const Call& call) {
 
 Result<Unit> ForgetCalibration(const SharedServices& services, const Call& call,
                                const api::Responder& reply) {
-  if (Result<Unit> may = OnlyAdministrators(call.caller, "reset the calibration"); !may) return may;
+  CARMA_TRY(OnlyAdministrators(call.caller, "reset the calibration"));
   services->engine.ForgetCalibration([reply, caller = call.caller](const Result<Unit>& done) {
     LogAsked("calibration_forgotten", {}, caller, done);
     if (!done) return reply(std::unexpected(done.error()));

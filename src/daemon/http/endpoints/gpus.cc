@@ -118,13 +118,6 @@ GpuHistoryRequest RequestOf(const SharedServices& services, core::GpuIndex gpu,
   return request;
 }
 
-Result<GpuHistoryRequest> HistoryRequest(const SharedServices& services, const Call& call,
-                                         base::Time now) {
-  const core::GpuIndex gpu = CARMA_TRY(GpuOf(services, call));
-  const AskedSpan span = CARMA_TRY(SpanOf(call, now, kUsualHistoryPoints));
-  return RequestOf(services, gpu, span);
-}
-
 }  // namespace
 
 Answer ListGpus(const SharedServices& services, const Call&) {
@@ -141,16 +134,17 @@ Answer ShowTaskMetrics(const SharedServices& services, const Call&) {
 Result<Unit> ShowGpuHistory(const SharedServices& services, const Call& call,
                             const api::Responder& reply) {
   const base::Time now = services->clock.Now();
-  Result<GpuHistoryRequest> request = HistoryRequest(services, call, now);
-  if (!request) return std::unexpected(request.error());
-  if (request->from >= now - kHistoryReadAtOnce) {
+  const core::GpuIndex gpu = CARMA_TRY(GpuOf(services, call));
+  const AskedSpan span = CARMA_TRY(SpanOf(call, now, kUsualHistoryPoints));
+  GpuHistoryRequest request = RequestOf(services, gpu, span);
+  if (request.from >= now - kHistoryReadAtOnce) {
     const std::vector<store::GpuUsage> rows =
-        CARMA_TRY(services->store.Usage(request->from, request->to));
-    reply(JsonAnswer(ToJson(GpuHistory(*request, rows))));
+        CARMA_TRY(services->store.Usage(request.from, request.to));
+    reply(JsonAnswer(ToJson(GpuHistory(request, rows))));
     return Unit{};
   }
   return services->answer_later(
-      [request = *std::move(request),
+      [request = std::move(request),
        folder = services->settings.state_dir](const std::atomic<bool>& wanted) {
         return TextAnswer(GpuHistoryText(request, folder, wanted));
       },
@@ -191,12 +185,11 @@ Result<Unit> DrainGpu(const SharedServices& services, const Call& call,
 
 Result<Unit> ResumeGpu(const SharedServices& services, const Call& call,
                        const api::Responder& reply) {
-  const Result<core::GpuIndex> gpu = ClosableGpu(services, call);
-  if (!gpu) return std::unexpected(gpu.error());
+  const core::GpuIndex gpu = CARMA_TRY(ClosableGpu(services, call));
   services->engine.Resume(
-      {*gpu}, [&monitor = services->monitor, gpu = *gpu,
-               answer = AnswerWithGpu(services, *gpu, "gpu_resume", {}, call.caller, reply)](
-                  const Result<Unit>& done) {
+      {gpu}, [&monitor = services->monitor, gpu,
+              answer = AnswerWithGpu(services, gpu, "gpu_resume", {}, call.caller, reply)](
+                 const Result<Unit>& done) {
         if (done) monitor.Acknowledge(gpu);
         answer(done);
       });

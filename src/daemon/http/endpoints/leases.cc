@@ -256,15 +256,14 @@ std::vector<core::TaskId> Unfinished(const SharedServices& services) {
 
 Result<Unit> MakeLease(const SharedServices& services, const Call& call,
                        const api::Responder& reply) {
-  Result<LeaseAsked> asked = ReadAsked(services, call);
-  if (!asked) return std::unexpected(asked.error());
-  if (!asked->key) return Submit(services, *asked, call.caller, call.caller, reply);
-  const std::optional<core::TaskId> known = CARMA_TRY(FindKnown(services, *asked, call.caller));
-  if (known) {
+  LeaseAsked wanted = CARMA_TRY(ReadAsked(services, call));
+  if (!wanted.key) return Submit(services, wanted, call.caller, call.caller, reply);
+  if (const std::optional<core::TaskId> known =
+          CARMA_TRY(FindKnown(services, wanted, call.caller))) {
     reply(LeaseNow(services, *known));
     return Unit{};
   }
-  services->ask_name(asked->owner.uid, [services, asked = *std::move(asked), caller = call.caller,
+  services->ask_name(wanted.owner.uid, [services, asked = std::move(wanted), caller = call.caller,
                                         reply](const Result<base::KnownUser>& user) {
     if (!user) return reply(std::unexpected(user.error()));
     const Caller owner{asked.owner.uid, asked.owner.gid, user->name, false};

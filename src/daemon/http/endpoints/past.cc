@@ -86,11 +86,10 @@ Answer ListEvents(const SharedServices& services, const Call& call) {
 
 Result<Unit> MakeReport(const SharedServices& services, const Call& call,
                         const api::Responder& reply) {
-  Result<ReportRequest> request = ReadRequest(services, call);
-  if (!request) return std::unexpected(request.error());
+  ReportRequest request = CARMA_TRY(ReadRequest(services, call));
   services->close_usage();
   return services->answer_later(
-      [request = *std::move(request)](const std::atomic<bool>& wanted) {
+      [request = std::move(request)](const std::atomic<bool>& wanted) {
         return TextAnswer(ReportText(request, wanted));
       },
       reply);
@@ -98,13 +97,12 @@ Result<Unit> MakeReport(const SharedServices& services, const Call& call,
 
 Result<Unit> DrawReport(const SharedServices& services, const Call& call,
                         const api::Responder& reply) {
-  Result<ReportRequest> request = ReadRequest(services, call);
-  if (!request) return std::unexpected(request.error());
-  request->listed = true;
+  ReportRequest request = CARMA_TRY(ReadRequest(services, call));
+  request.listed = true;
   services->close_usage();
   const std::string title = "CARMA report of " + base::HostName();
   return services->answer_later(
-      [request = *std::move(request), title](const std::atomic<bool>& wanted) {
+      [request = std::move(request), title](const std::atomic<bool>& wanted) {
         return ReportPage(ReportHtml(request, title, wanted));
       },
       reply);

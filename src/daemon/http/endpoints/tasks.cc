@@ -82,14 +82,13 @@ void AddStart(const std::map<core::TaskId, core::ExpectedStart>& starts, api::Ta
 
 Result<Unit> ShowTask(const SharedServices& services, const Call& call,
                       const api::Responder& reply) {
-  const Result<core::TaskId> id = TaskIdOf(call.id);
-  if (!id) return std::unexpected(id.error());
+  const core::TaskId id = CARMA_TRY(TaskIdOf(call.id));
   QueryReader in(call);
   const auto wait_s = static_cast<int>(in.Number("wait_s", 0, 0, kMaxWaitS));
   if (in.error()) return std::unexpected(*in.error());
-  const std::optional<core::TaskState> state = CARMA_TRY(services->store.StateOf(*id));
-  if (!state) return std::unexpected(services->store.Get(*id).error());
-  const auto answer = [services, id = *id, caller = call.caller, uid = AskerOf(call), reply] {
+  const std::optional<core::TaskState> state = CARMA_TRY(services->store.StateOf(id));
+  if (!state) return std::unexpected(services->store.Get(id).error());
+  const auto answer = [services, id, caller = call.caller, uid = AskerOf(call), reply] {
     const auto read = [services, id] { return LookUp(services->store, id); };
     const auto write = [services, caller](const Known& known) {
       return JsonAnswer(ToJson(FullView(services, known, caller)));
@@ -103,16 +102,15 @@ Result<Unit> ShowTask(const SharedServices& services, const Call& call,
   if (wait_s == 0 || core::IsFinal(*state)) {
     answer();
   } else {
-    services->when_final(*id, wait_s, answer);
+    services->when_final(id, wait_s, answer);
   }
   return Unit{};
 }
 
 Result<Unit> ExplainTask(const SharedServices& services, const Call& call,
                          const api::Responder& reply) {
-  const Result<core::TaskId> id = TaskIdOf(call.id);
-  if (!id) return std::unexpected(id.error());
-  const auto read = [services, id = *id] { return LookUp(services->store, id); };
+  const core::TaskId id = CARMA_TRY(TaskIdOf(call.id));
+  const auto read = [services, id] { return LookUp(services->store, id); };
   const auto write = [services, caller = call.caller](const Known& known) {
     return Explained(services, known, caller);
   };
