@@ -1,18 +1,13 @@
 #include "api/url.h"
 
+#include <charconv>
+#include <cstdint>
 #include <optional>
 
 #include "base/text.h"
 
 namespace carma::api {
 namespace {
-
-std::optional<int> HexDigit(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return std::nullopt;
-}
 
 std::unexpected<base::Error> BadTarget(std::string_view target, std::string_view what) {
   return Invalid("request target '{}': {}", base::Printable(target, 100), what);
@@ -26,10 +21,10 @@ std::optional<std::string> Unescape(std::string_view text, bool plus_is_blank) {
     if (c == '+' && plus_is_blank) c = ' ';
     if (c == '%') {
       if (i + 2 >= text.size()) return std::nullopt;
-      const auto high = HexDigit(text[i + 1]);
-      const auto low = HexDigit(text[i + 2]);
-      if (!high || !low) return std::nullopt;
-      c = static_cast<char>(*high * 16 + *low);
+      std::uint8_t byte = 0;
+      const char* const end = text.data() + i + 3;
+      if (std::from_chars(end - 2, end, byte, 16).ptr != end) return std::nullopt;
+      c = static_cast<char>(byte);
       i += 2;
     }
     // Rejects NUL, which would truncate paths and names in C interfaces.

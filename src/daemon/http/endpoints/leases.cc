@@ -221,8 +221,7 @@ void RaiseClaim(task::TaskSpec& spec, std::optional<std::int64_t> gib) {
 Result<Unit> Submit(const SharedServices& services, const LeaseAsked& asked, const Caller& owner,
                     const Caller& caller, const api::Responder& reply) {
   CARMA_TRY(CheckPriority(asked.spec.priority, owner));
-  const core::SlotRules& slots = services->engine.scheduler().config().slots;
-  CARMA_TRY(CheckSlots(asked.spec, slots, owner));
+  CARMA_TRY(CheckSlots(asked.spec, services->engine, owner));
   const std::string remark = asked.key ? "lease for " + *asked.spec.comment : "lease";
   services->engine.Submit(
       TaskList({asked.spec}),

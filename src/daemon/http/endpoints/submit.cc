@@ -358,8 +358,7 @@ Result<Unit> Take(const SharedServices& services, const Call& call, Result<Descr
     if (like.lease || like.lease_key || like.lease_retries)
       return Invalid("lease: not allowed in a submission (use POST /v1/leases)");
     CARMA_TRY(CheckPriority(like.priority, caller));
-    const core::SlotRules& slots = services->engine.scheduler().config().slots;
-    CARMA_TRY(CheckSlots(like, slots, caller));
+    CARMA_TRY(CheckSlots(like, services->engine, caller));
   }
   if (dry_run) {
     CheckTasks(services, caller, tasks, reply);
@@ -434,8 +433,7 @@ Result<Unit> RedoTask(const SharedServices& services, const Call& call,
   const store::StoredTask stored = CARMA_TRY(Touchable(services->engine.store(), call));
   const task::TaskSpec spec = CARMA_TRY(DescribedAgain(stored, call));
   CARMA_TRY(CheckPriority(spec.priority, call.caller));
-  const core::SlotRules& slots = services->engine.scheduler().config().slots;
-  CARMA_TRY(CheckSlots(spec, slots, call.caller));
+  CARMA_TRY(CheckSlots(spec, services->engine, call.caller));
   LogAsked("task_redo", {{"task", stored.record.id}, {"owner", stored.user}}, call.caller);
   Submitter owner = OwnerOf(stored, call.caller);
   owner.task = TaskOf(services, call);

@@ -414,8 +414,7 @@ Result<Unit> EditTask(const SharedServices& services, const Call& call,
   if (wanted.qos != record.request->qos) {
     if (core::HoldsGpus(record.state) && !call.caller.admin)
       return Conflict("task {}: only administrators can change --qos of a running task", record.id);
-    const core::SlotRules& slots = services->engine.scheduler().config().slots;
-    CARMA_TRY(CheckSlots(wanted, slots, call.caller));
+    CARMA_TRY(CheckSlots(wanted, services->engine, call.caller));
   }
   const std::string what = WhatChanged(before, task::ToJson(wanted), changes, call.caller);
   services->engine.Edit(
@@ -459,10 +458,11 @@ Result<Unit> CheckPriority(std::int64_t priority, const Caller& caller) {
   return OnlyAdministrators(caller, "raise a priority above 0");
 }
 
-Result<Unit> CheckSlots(const core::TaskRequest& request, const core::SlotRules& rules,
+Result<Unit> CheckSlots(const core::TaskRequest& request, const Engine& engine,
                         const Caller& caller) {
   if (!request.no_slots) return Unit{};
-  if (std::ranges::find(rules.exempt, core::QosOf(request)) != rules.exempt.end()) return Unit{};
+  const std::vector<std::string>& exempt = engine.scheduler().config().slots.exempt;
+  if (std::ranges::find(exempt, core::QosOf(request)) != exempt.end()) return Unit{};
   return OnlyAdministrators(caller, "exempt a task from time slices (slots.exempt)");
 }
 

@@ -63,7 +63,7 @@ Result<store::StoredTask> Touchable(store::Store& store, const Call& call);
 Result<Unit> CheckPriority(std::int64_t priority, const Caller& caller);
 // Returns kDenied for --no-slots, unless the class is in slots.exempt or the caller is an
 // administrator.
-Result<Unit> CheckSlots(const core::TaskRequest& request, const core::SlotRules& rules,
+Result<Unit> CheckSlots(const core::TaskRequest& request, const Engine& engine,
                         const Caller& caller);
 
 // ---- the view of a task, for responses ----
