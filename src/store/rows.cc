@@ -1,11 +1,7 @@
 #include "store/rows.h"
 
-#include <SQLiteCpp/Column.h>
-
-#include <algorithm>
 #include <cmath>
 #include <iterator>
-#include <limits>
 #include <utility>
 
 #include "base/json.h"
@@ -65,18 +61,12 @@ void Binder::operator()(const char*, const char*, const char*,
   Bind(value->method);
   Bind(value->predicted_mib);
 }
-void Binder::Bind(std::int64_t value) {
-  statement_->bind(next_++, value);
-}
 void Binder::Bind(double value) {
   if (std::isnan(value)) {
     BindNull();
   } else {
     statement_->bind(next_++, value);
   }
-}
-void Binder::Bind(const std::string& value) {
-  statement_->bind(next_++, value);
 }
 // Lists are stored as JSON, because they are always read completely. An empty list, which is the
 // common case, is stored as NULL.
@@ -102,12 +92,6 @@ void Binder::Bind(const std::vector<std::string>& value) {
   if (value.empty()) return BindNull();
   Bind(base::DumpJson(Json(value)));
 }
-void Binder::BindNull() {
-  statement_->bind(next_++);
-}
-void Binder::BindWord(std::string_view word) {
-  statement_->bind(next_++, std::string(word));
-}
 
 // ---- Reader ----
 
@@ -122,42 +106,10 @@ void Reader::operator()(const char* mib, const char* method, const char* predict
   value.reset();
   if (peak_mib && name) value = core::Estimate{*peak_mib, *std::move(name), predicted_mib};
 }
-void Reader::Read(std::int64_t& value) {
-  value =
-      Integer(std::numeric_limits<std::int64_t>::min(), std::numeric_limits<std::int64_t>::max());
-}
-void Reader::Read(int& value) {
-  value =
-      static_cast<int>(Integer(std::numeric_limits<int>::min(), std::numeric_limits<int>::max()));
-}
-void Reader::Read(std::uint32_t& value) {
-  value = static_cast<std::uint32_t>(Integer(0, std::numeric_limits<std::uint32_t>::max()));
-}
-void Reader::Read(std::uint64_t& value) {
-  value = static_cast<std::uint64_t>(Integer(0, std::numeric_limits<std::int64_t>::max()));
-}
-
-void Reader::Read(bool& value) {
-  value = Integer(0, 1) != 0;
-}
 void Reader::Read(double& value) {
   const SQLite::Column column = statement_->getColumn(next_++);
   value = column.isNull() ? std::numeric_limits<double>::quiet_NaN() : column.getDouble();
 }
-void Reader::Read(std::string& value) {
-  value = Text();
-}
-void Reader::Read(core::Time& value) {
-  std::int64_t ms = 0;
-  Read(ms);
-  value = base::FromMs(ms);
-}
-void Reader::Read(core::Duration& value) {
-  std::int64_t ms = 0;
-  Read(ms);
-  value = core::Duration(ms);
-}
-
 void Reader::Read(std::vector<core::Dependency>& value) {
   value.clear();
   if (AtNull()) return static_cast<void>(++next_);
@@ -190,21 +142,14 @@ void Reader::Read(std::vector<std::string>& value) {
     value.push_back(word.get<std::string>());
   }
 }
-bool Reader::AtNull() {
-  return statement_->isColumnNull(next_);
-}
 
-std::int64_t Reader::Integer(std::int64_t low, std::int64_t high) {
+std::int64_t Reader::IntegerIn(std::int64_t low, std::int64_t high) {
   const std::int64_t value = statement_->getColumn(next_++).getInt64();
   if (value < low || value > high) {
     Complain("a number from " + std::to_string(low) + " to " + std::to_string(high));
     return low;
   }
   return value;
-}
-
-std::string Reader::Text() {
-  return statement_->getColumn(next_++).getString();
 }
 
 void Reader::Complain(std::string_view expected) {

@@ -2,8 +2,12 @@
 // reads the columns of a row. Both are visitors of the tables (store/tables.h).
 #pragma once
 
+#include <SQLiteCpp/Column.h>
 #include <SQLiteCpp/Statement.h>
 
+#include <algorithm>
+#include <concepts>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -14,6 +18,11 @@
 #include "store/store.h"
 
 namespace carma::store {
+
+template <class Id>
+concept HasNumber = requires(Id id) {
+  core::Number(id);
+};
 
 // Binds values to the parameters of a statement in order.
 class Binder {
@@ -35,23 +44,22 @@ class Binder {
     Bind(value ? std::optional(second) : std::nullopt);
   }
 
-  void Bind(std::int64_t value);
-  void Bind(int value) { Bind(static_cast<std::int64_t>(value)); }
-  void Bind(std::uint32_t value) { Bind(static_cast<std::int64_t>(value)); }
   // SIZE_MAX becomes -1, because a LIMIT of -1 means no limit.
-  void Bind(std::uint64_t value) { Bind(static_cast<std::int64_t>(value)); }
-  void Bind(bool value) { Bind(static_cast<std::int64_t>(value)); }
+  void Bind(std::integral auto value) {
+    statement_->bind(next_++, static_cast<std::int64_t>(value));
+  }
   void Bind(double value);  // NaN becomes NULL
-  void Bind(const std::string& value);
-  void Bind(core::TaskId value) { Bind(core::Number(value)); }
-  void Bind(core::KindId value) { Bind(core::Number(value)); }
-  void Bind(core::ReservationId value) { Bind(core::Number(value)); }
+  void Bind(const std::string& value) { statement_->bind(next_++, value); }
+  template <HasNumber Id>
+  void Bind(Id value) {
+    Bind(core::Number(value));
+  }
   void Bind(core::Time value) { Bind(base::ToMs(value)); }
-  void Bind(core::Duration value) { Bind(static_cast<std::int64_t>(value.count())); }
+  void Bind(core::Duration value) { Bind(value.count()); }
   // Enums are stored as words, so that people can read the file and enumerators can be reordered.
   template <base::HasWords Enum>
   void Bind(Enum value) {
-    BindWord(base::WordOf(value));
+    Bind(std::string(base::WordOf(value)));
   }
   void Bind(const std::vector<core::Dependency>& value);
   void Bind(const std::vector<core::Placement>& value);
@@ -66,8 +74,7 @@ class Binder {
   }
 
  private:
-  void BindNull();
-  void BindWord(std::string_view word);
+  void BindNull() { statement_->bind(next_++); }
 
   SQLite::Statement* statement_;
   int next_;
@@ -99,22 +106,18 @@ class Reader {
     if (!one_read || !other_read) value.reset();
   }
 
-  void Read(std::int64_t& value);
-  void Read(int& value);
-  void Read(std::uint32_t& value);
-  void Read(std::uint64_t& value);
-  void Read(bool& value);
-  void Read(double& value);  // NULL becomes NaN
-  void Read(std::string& value);
-  template <class Id>
-  requires requires(Id id) { core::Number(id); }
-  void Read(Id& value) {
-    std::uint64_t number = 0;
-    Read(number);
-    value = Id{number};
+  template <std::integral Whole>
+  void Read(Whole& value) {
+    value = Integer<Whole>();
   }
-  void Read(core::Time& value);
-  void Read(core::Duration& value);
+  void Read(double& value);  // NULL becomes NaN
+  void Read(std::string& value) { value = Text(); }
+  template <HasNumber Id>
+  void Read(Id& value) {
+    value = Id{Integer<std::uint64_t>()};
+  }
+  void Read(core::Time& value) { value = base::FromMs(Integer<std::int64_t>()); }
+  void Read(core::Duration& value) { value = core::Duration(Integer<std::int64_t>()); }
   template <base::HasWords Enum>
   void Read(Enum& value) {
     const std::optional<Enum> meant = base::FromWord<Enum>(Text());
@@ -139,9 +142,16 @@ class Reader {
   const std::optional<std::string>& problem() const { return problem_; }
 
  private:
-  bool AtNull();
-  std::int64_t Integer(std::int64_t low, std::int64_t high);
-  std::string Text();
+  bool AtNull() { return statement_->isColumnNull(next_); }
+  template <std::integral Whole>
+  Whole Integer() {
+    using Limits = std::numeric_limits<Whole>;
+    constexpr std::uint64_t kMost = std::numeric_limits<std::int64_t>::max();
+    return static_cast<Whole>(
+        IntegerIn(Limits::min(), std::min<std::uint64_t>(Limits::max(), kMost)));
+  }
+  std::int64_t IntegerIn(std::int64_t low, std::int64_t high);
+  std::string Text() { return statement_->getColumn(next_++).getString(); }
   void Complain(std::string_view expected);
 
   SQLite::Statement* statement_;
