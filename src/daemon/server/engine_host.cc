@@ -21,7 +21,6 @@ namespace {
 
 namespace asio = boost::asio;
 
-constexpr auto kStoreRetry = std::chrono::seconds(1);
 constexpr base::Duration kUsageSpan{60'000};
 // Up to this number of tasks, building a response is faster than forking.
 constexpr std::size_t kFewTasks = 200;
@@ -30,10 +29,6 @@ constexpr auto kLongTurn = std::chrono::milliseconds(50);
 // fewer than one in a hundred requests has to wait for a long turn.
 constexpr int kPausesPerTurn = 200;
 constexpr auto kProgressGap = std::chrono::seconds(3);  // real time
-
-std::shared_ptr<estimate::History> MakeHistory(const config::Settings& settings) {
-  return settings.estimate_history ? std::make_shared<estimate::History>() : nullptr;
-}
 
 }  // namespace
 
@@ -45,10 +40,9 @@ EngineHost::EngineHost(Surroundings around, std::vector<gpu::DeviceInfo> devices
       // may have used MPS.
       mps_(OpenMpsServers(around_.loop,
                           MpsServersOptionsOf(settings(), around_.clock, around_.shim_path))),
-      history_(MakeHistory(settings())),
-      estimates_(
-          around_.loop, FirstEstimateRules(gpus), settings().estimate_time_limit,
-          [this](std::vector<EstimateResult> results) { TakeEstimates(std::move(results)); }),
+      history_(settings().estimate_history ? std::make_shared<estimate::History>() : nullptr),
+      estimates_(around_.loop, FirstEstimateRules(gpus), settings().estimate_time_limit,
+                 std::bind_front(&EngineHost::TakeEstimates, this)),
       engine_(MakeEngineOptions(), around_.store, *around_.launching.launcher, around_.clock,
               *this),
       launcher_fd_(*around_.loop),
@@ -60,7 +54,7 @@ EngineHost::EngineHost(Surroundings around, std::vector<gpu::DeviceInfo> devices
       awaited_ends_(*around_.loop),
       awaited_grants_(*around_.loop),
       task_watch_(around_.store, around_.clock, settings(),
-                  [this](const std::string& message) { TellAdministrators("idle", message); }),
+                  std::bind_front(&EngineHost::TellAdministrators, this, "idle")),
       progress_reader_(around_.loop, BackgroundWorker::AtEnd::kLeave),
       trials_(MakeTrials()),
       driver_reader_(around_.loop, BackgroundWorker::AtEnd::kLeave),
@@ -76,7 +70,7 @@ Result<Unit> EngineHost::Start(std::vector<core::GpuInfo> gpus) {
   CARMA_TRY(engine_.Start(std::move(gpus)));
   notice_sender_ = std::make_unique<NoticeSender>(
       *around_.loop, around_.store, around_.clock, SenderOptionsOf(settings(), around_.notify_path),
-      [this](store::Notice result) { engine_.TakeNoticeResult(std::move(result)); });
+      std::bind_front(&Engine::TakeNoticeResult, &engine_));
   notice_sender_->Look();
   WatchLauncher();
   WatchWaitingLeases(around_.store, *around_.launching.launcher);
@@ -111,19 +105,11 @@ EngineServices EngineHost::Services() {
   EngineServices services{engine_,    monitor_,      around_.store,
                           settings(), around_.clock, around_.launching.launcher.get()};
   services.rules = estimates_.rules();
-  services.close_usage = [this] { CloseUsageNow(); };
-  services.answer_later = [this](auto make, auto send) {
-    return slow_answers_.Report(std::move(make), std::move(send));
-  };
-  services.aside = [this](auto read, auto then) {
-    slow_answers_.ReadBody(std::move(read), std::move(then));
-  };
-  services.read_file = [this](auto read, auto then) {
-    slow_answers_.ReadFile(std::move(read), std::move(then));
-  };
-  services.estimate = [this](auto jobs, auto take) {
-    estimates_.Ask(std::move(jobs), std::move(take));
-  };
+  services.close_usage = std::bind_front(&EngineHost::CloseUsageNow, this);
+  services.answer_later = std::bind_front(&SlowAnswers::Report, &slow_answers_);
+  services.aside = std::bind_front(&SlowAnswers::ReadBody, &slow_answers_);
+  services.read_file = std::bind_front(&SlowAnswers::ReadFile, &slow_answers_);
+  services.estimate = std::bind_front(&EstimateService::Ask, &estimates_);
   services.when_final = [this](core::TaskId id, int seconds, std::function<void()> answer) {
     awaited_ends_.Await(id, std::chrono::seconds(seconds), std::move(answer));
   };
@@ -131,16 +117,12 @@ EngineServices EngineHost::Services() {
     awaited_grants_.Await(id, std::chrono::seconds(seconds), std::move(answer));
   };
   services.ask_name = around_.ask_name;
-  services.in_turn = [this](auto user, auto work) { fair_turns_.Ask(user, std::move(work)); };
-  services.from_snapshot = [this](auto uid, auto prepare, auto send) {
-    snapshot_answers_.Ask(uid, std::move(prepare), std::move(send));
-  };
+  services.in_turn = std::bind_front(&FairTurns::Ask, &fair_turns_);
+  services.from_snapshot = std::bind_front(&SnapshotAnswers::Ask, &snapshot_answers_);
   if (slurm_desk_) {
-    services.ask_claim = [this](std::uint64_t job, auto call) {
-      slurm_desk_->claims.Ask(job, std::move(call));
-    };
-    services.holds_job = [this](core::TaskId id) { return slurm_desk_->returning.Holds(id); };
-    services.leaves = [this](core::TaskId id) { return slurm_desk_->Leaves(id); };
+    services.ask_claim = std::bind_front(&ClaimQuestions::Ask, &slurm_desk_->claims);
+    services.holds_job = std::bind_front(&ReturningJobs::Holds, &slurm_desk_->returning);
+    services.leaves = std::bind_front(&SlurmDesk::Leaves, slurm_desk_.get());
   }
   return services;
 }
@@ -183,10 +165,6 @@ void EngineHost::RequestTurn() {
     around_.counters.turn_seconds.Observe(std::chrono::duration<double>(ended - began).count());
     spare_memory_.CountTurn(began, ended);
   });
-}
-
-void EngineHost::RetryTurnLater() {
-  store_retry_.Set(kStoreRetry, [this] { RequestTurn(); });
 }
 
 void EngineHost::WakeAt(base::Time when) {
@@ -233,10 +211,6 @@ void EngineHost::WatchLauncher() {
 
 // ---- estimates ----
 
-void EngineHost::RequestEstimates(std::vector<EstimateJob> jobs) {
-  estimates_.Ask(std::move(jobs));
-}
-
 void EngineHost::TakeEstimates(std::vector<EstimateResult> results) {
   for (EstimateResult& result : results) {
     around_.counters.Count(result);
@@ -245,10 +219,6 @@ void EngineHost::TakeEstimates(std::vector<EstimateResult> results) {
 }
 
 // ---- notices and Slurm jobs ----
-
-void EngineHost::NoticesChanged() {
-  if (notice_sender_) notice_sender_->Look();
-}
 
 // Notices to administrators are sent with the daemon's privileges, because the administrator has
 // configured their targets.
@@ -270,24 +240,21 @@ void EngineHost::OpenSlurmDesk() {
       around_.loop,
       SlurmPrograms{.scontrol = settings().slurm_scontrol, .squeue = settings().slurm_squeue},
       base::ShortHostName(),
-      SlurmDesk::Calls{
-          .keep =
-              [this](store::JobReturnRow row, const std::string& told, Engine::Done done) {
-                engine_.KeepJobReturn(std::move(row), told, std::move(done));
-              },
-          .runs = [&leases](core::TaskId id) { return leases.Adopted(id); },
-          .waiting =
-              [this, &leases] {
-                return JobsThatWait(leases, engine_.scheduler(), around_.clock.Now());
-              },
-          .may_leave =
-              [this, &leases] {
-                const base::Time now = around_.clock.Now();
-                const auto soon = [this, now](base::Time start) {
-                  return around_.clock.RealSpan(start - now) <= LeavingJobsOptions{}.after;
-                };
-                return JobsThatMayLeave(leases, engine_.scheduler(), now, soon);
-              }});
+      SlurmDesk::Calls{.keep = std::bind_front(&Engine::KeepJobReturn, &engine_),
+                       .runs = [&leases](core::TaskId id) { return leases.Adopted(id); },
+                       .waiting =
+                           [this, &leases] {
+                             return JobsThatWait(leases, engine_.scheduler(), around_.clock.Now());
+                           },
+                       .may_leave =
+                           [this, &leases] {
+                             const base::Time now = around_.clock.Now();
+                             const auto soon = [this, now](base::Time start) {
+                               return around_.clock.RealSpan(start - now) <=
+                                      LeavingJobsOptions{}.after;
+                             };
+                             return JobsThatMayLeave(leases, engine_.scheduler(), now, soon);
+                           }});
   const Result<std::vector<store::JobReturnRow>> left = around_.store.JobReturns();
   if (!left) return base::LogWarn("job_returns_not_read", {{"why", left.error().message}});
   JobReturnsChanged(*left);

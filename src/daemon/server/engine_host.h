@@ -97,17 +97,25 @@ class EngineHost : private Engine::Host {
  private:
   // Implements Engine::Host.
   void RequestTurn() override;
-  void RequestEstimates(std::vector<EstimateJob> jobs) override;
+  void RequestEstimates(std::vector<EstimateJob> jobs) override { estimates_.Ask(std::move(jobs)); }
   void WakeAt(base::Time when) override;
-  void RetryTurnLater() override;
+  void RetryTurnLater() override {
+    store_retry_.Set(std::chrono::seconds(1), [this] { RequestTurn(); });
+  }
   void TaskChanged(const core::TaskChanged& change) override;
-  void NoticesChanged() override;
+  void NoticesChanged() override {
+    if (notice_sender_) notice_sender_->Look();
+  }
   void JobReturnsChanged(const std::vector<store::JobReturnRow>& rows) override;
-  std::optional<double> RecentFullness(core::GpuIndex gpu) override;
+  std::optional<double> RecentFullness(core::GpuIndex gpu) override {
+    return monitor_.RecentFullness(gpu, around_.clock.Now());
+  }
   std::vector<int> RecentXids(core::GpuIndex gpu, base::Time since) override;
   std::optional<core::TaskId> FaultyTask(core::GpuIndex gpu, base::Time since) override;
-  std::string LostGpu(core::GpuIndex gpu) override;
-  void AfterNextReading(std::function<void()> call) override;
+  std::string LostGpu(core::GpuIndex gpu) override { return monitor_.LostNow(gpu); }
+  void AfterNextReading(std::function<void()> call) override {
+    around_.after_next_reading(std::move(call));
+  }
   void TryCuda(const std::vector<core::GpuIndex>& gpus,
                std::function<void(const std::string&)> call) override;
 

@@ -88,10 +88,6 @@ void EngineHost::OpenWhatRulesClosed() {
 
 // ---- evidence from readings about ends of tasks ----
 
-std::optional<double> EngineHost::RecentFullness(core::GpuIndex gpu) {
-  return monitor_.RecentFullness(gpu, around_.clock.Now());
-}
-
 std::vector<int> EngineHost::RecentXids(core::GpuIndex gpu, base::Time since) {
   const std::vector<int>& ignored = settings().health.ignored_xids;
   std::vector<int> xids = monitor_.RecentXids(gpu, around_.clock.Now(), since);
@@ -102,14 +98,6 @@ std::vector<int> EngineHost::RecentXids(core::GpuIndex gpu, base::Time since) {
 std::optional<core::TaskId> EngineHost::FaultyTask(core::GpuIndex gpu, base::Time since) {
   return around_.fault_origins.LastOn(monitor_.devices().at(core::Number(gpu)).pci,
                                       around_.clock.Now(), since);
-}
-
-std::string EngineHost::LostGpu(core::GpuIndex gpu) {
-  return monitor_.LostNow(gpu);
-}
-
-void EngineHost::AfterNextReading(std::function<void()> call) {
-  around_.after_next_reading(std::move(call));
 }
 
 // If the health rules may not close GPUs, there is no trial, because the task would be retried on
