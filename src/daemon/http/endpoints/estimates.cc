@@ -1,4 +1,4 @@
-#include "daemon/http/endpoints/estimates.h"
+#include "daemon/http/endpoints/handlers.h"
 
 #include "api/knowledge_view.h"
 #include "base/json.h"

@@ -1,4 +1,4 @@
-#include "daemon/http/endpoints/gpus.h"
+#include "daemon/http/endpoints/handlers.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "daemon/http/endpoints/leases.h"
+#include "daemon/http/endpoints/handlers.h"
 
 #include <fmt/format.h>
 #include <sys/stat.h>

@@ -1,4 +1,4 @@
-#include "daemon/http/endpoints/output.h"
+#include "daemon/http/endpoints/handlers.h"
 
 #include "base/json.h"
 #include "base/try.h"

@@ -1,4 +1,4 @@
-#include "daemon/http/endpoints/output.h"
+#include "daemon/http/endpoints/handlers.h"
 
 #include "base/file.h"
 #include "daemon/http/endpoints/endpoint_fixture.h"

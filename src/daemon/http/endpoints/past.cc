@@ -1,4 +1,4 @@
-#include "daemon/http/endpoints/past.h"
+#include "daemon/http/endpoints/handlers.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "daemon/http/endpoints/reservations.h"
+#include "daemon/http/endpoints/handlers.h"
 
 #include <algorithm>
 

@@ -1,7 +1,6 @@
-#include "daemon/http/endpoints/reservations.h"
+#include "daemon/http/endpoints/handlers.h"
 
 #include "daemon/http/endpoints/endpoint_fixture.h"
-#include "daemon/http/endpoints/gpus.h"
 
 namespace carma::daemon {
 namespace {

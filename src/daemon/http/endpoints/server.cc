@@ -1,6 +1,7 @@
-#include "daemon/http/endpoints/server.h"
+#include "daemon/http/endpoints/handlers.h"
 
 #include "api/openapi.h"
+#include "base/json.h"
 #include "daemon/http/endpoints/parameters.h"
 
 namespace carma::daemon {

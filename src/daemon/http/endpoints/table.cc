@@ -1,18 +1,10 @@
 #include <utility>
 
 #include "daemon/http/endpoints.h"
-#include "daemon/http/endpoints/closing.h"
-#include "daemon/http/endpoints/estimates.h"
-#include "daemon/http/endpoints/gpus.h"
-#include "daemon/http/endpoints/leases.h"
-#include "daemon/http/endpoints/output.h"
+#include "daemon/http/endpoints/handlers.h"
 #include "daemon/http/endpoints/page.h"
-#include "daemon/http/endpoints/past.h"
-#include "daemon/http/endpoints/reservations.h"
-#include "daemon/http/endpoints/server.h"
 #include "daemon/http/endpoints/submit.h"
 #include "daemon/http/endpoints/tasks.h"
-#include "daemon/http/endpoints/tokens.h"
 
 namespace carma::daemon {
 namespace {

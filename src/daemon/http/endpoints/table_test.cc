@@ -9,7 +9,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "daemon/http/endpoints.h"
-#include "daemon/http/endpoints/server.h"
+#include "daemon/http/endpoints/handlers.h"
 
 namespace carma::daemon {
 namespace {

@@ -15,34 +15,27 @@ namespace carma::daemon {
 
 // ?state=queued,running or all, &user= &name= &limit= &before= &order=desc, asc or turn. By default
 // lists the newest hundred unfinished tasks.
-Result<Unit> ListTasks(const SharedServices& services, const Call& call,
-                       const api::Responder& reply);
+Result<Unit> ListTasks(const SharedServices&, const Call&, const api::Responder&);
 // ?wait_s=: delays the response until the task has ended, for up to this many seconds.
-Result<Unit> ShowTask(const SharedServices& services, const Call& call,
-                      const api::Responder& reply);
-Result<Unit> ExplainTask(const SharedServices& services, const Call& call,
-                         const api::Responder& reply);
+Result<Unit> ShowTask(const SharedServices&, const Call&, const api::Responder&);
+Result<Unit> ExplainTask(const SharedServices&, const Call&, const api::Responder&);
 // Returns the task's description. For the owner and administrators only, because it contains the
 // user's environment.
-Answer ShowSpec(const SharedServices& services, const Call& call);
+Answer ShowSpec(const SharedServices&, const Call&);
 // Both endpoints are for the owner and administrators and return the changed task once the change
 // is durable.
-Result<Unit> ChangeTask(const SharedServices& services, const Call& call,
-                        const api::Responder& reply);
-Result<Unit> SetPriority(const SharedServices& services, const Call& call,
-                         const api::Responder& reply);
+Result<Unit> ChangeTask(const SharedServices&, const Call&, const api::Responder&);
+Result<Unit> SetPriority(const SharedServices&, const Call&, const api::Responder&);
 // Takes {"verb":"cancel","tasks":[3,4]}. Applies one of ChangeTask's changes to up to
 // api::kMostChanges tasks. Responds once all changes are durable. Errors, for example for other
 // users' tasks or tasks in the wrong state, are reported for each task and do not affect the
 // others.
-Result<Unit> ChangeTasks(const SharedServices& services, const Call& call,
-                         const api::Responder& reply);
+Result<Unit> ChangeTasks(const SharedServices&, const Call&, const api::Responder&);
 
 // Takes fields of a description, such as {"time_limit_s": 7200, …}; null removes a field. Returns
 // the task once the change is durable. For the owner and administrators; only the owner may change
 // notifications.
-Result<Unit> EditTask(const SharedServices& services, const Call& call,
-                      const api::Responder& reply);
+Result<Unit> EditTask(const SharedServices&, const Call&, const api::Responder&);
 
 // Checks that this caller may set these fields with EditTask and RedoTask. Returns kInvalid if
 // there are none or one cannot be changed, and kDenied for notifications of another user's task,
