@@ -2,6 +2,8 @@
 // fact elsewhere builds the same sentence in order to filter out the duplicate.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -11,19 +13,38 @@ namespace carma::api {
 inline constexpr std::string_view kDriverIsWell = "ok";  // StatusView::driver
 
 // why: StatusView::driver.
-std::string TroubleOfDriver(std::string_view why);
-std::string TroubleOfStore(std::string_view why);
+inline std::string TroubleOfDriver(std::string_view why) {
+  return fmt::format("driver: {}", why);
+}
+inline std::string TroubleOfStore(std::string_view why) {
+  return fmt::format("store: {}", why);
+}
 // The configuration was reread and rejected.
-std::string TroubleOfConfiguration(std::string_view why);
+inline std::string TroubleOfConfiguration(std::string_view why) {
+  constexpr std::string_view kTopic = "configuration: ";
+  if (why.starts_with(kTopic)) why.remove_prefix(kTopic.size());
+  return fmt::format("{}the new one was rejected, so the previous one stays in force: {}", kTopic,
+                     why);
+}
 // A group in daemon.allow_groups does not exist. why: names the group.
-std::string UnknownGroup(std::string_view why);
+inline std::string UnknownGroup(std::string_view why) {
+  return fmt::format("configuration: daemon.allow_groups: {}; correct it and reload carmad", why);
+}
 // Predictions have become inaccurate. why: which predictions, and how they are wrong.
-std::string TroubleOfEstimates(std::string_view why);
+inline std::string TroubleOfEstimates(std::string_view why) {
+  return fmt::format("estimates: {}", why);
+}
 // The whole server accepts no tasks until its machine has been rebooted. why: StatusView::closed.
-std::string ServerIsClosed(std::string_view why);
+inline std::string ServerIsClosed(std::string_view why) {
+  return fmt::format("server: {}; 'carma resume all' reopens it", why);
+}
 // Something is wrong with one GPU. why: GpuView::trouble, or one of its alerts.
-std::string TroubleOfGpu(std::int64_t index, std::string_view why);
+inline std::string TroubleOfGpu(std::int64_t index, std::string_view why) {
+  return fmt::format("GPU {}: {}", index, why);
+}
 // The health rules have closed the GPU to new tasks.
-std::string ClosedByRule(std::int64_t index, std::string_view why);
+inline std::string ClosedByRule(std::int64_t index, std::string_view why) {
+  return fmt::format("GPU {} accepts no new tasks: {}", index, why);
+}
 
 }  // namespace carma::api

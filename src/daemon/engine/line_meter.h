@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <utility>
 #include <vector>
 
 #include "base/time.h"
@@ -13,9 +14,23 @@ namespace carma::daemon {
 class LineMeter {
  public:
   // Records why the head of the queue waits from `now` on; kNone if no task is waiting.
-  void See(core::ReasonCode reason, base::Time now);
+  void See(core::ReasonCode reason, base::Time now) {
+    if (reason_ != core::ReasonCode::kNone) {
+      if (waited_.empty()) from_ = seen_;
+      waited_[reason_] += now - seen_;
+    }
+    reason_ = reason;
+    seen_ = now;
+  }
   // The waiting times since the last call to Close(), one row for each reason.
-  std::vector<store::LineWait> Close(base::Time now);
+  std::vector<store::LineWait> Close(base::Time now) {
+    See(reason_, now);
+    std::vector<store::LineWait> rows;
+    for (const auto& [reason, waited] : std::exchange(waited_, {})) {
+      if (waited > base::Duration(0)) rows.push_back({from_, now, reason, waited});
+    }
+    return rows;
+  }
 
  private:
   core::ReasonCode reason_ = core::ReasonCode::kNone;
