@@ -45,22 +45,18 @@ void SetDefaultPaths(const Sources& sources, Settings& settings) {
   settings.mps_dir = settings.socket.substr(0, settings.socket.rfind('/')) + "/mps";
 }
 
-std::vector<std::string> KeyNames() {
-  std::vector<std::string> names;
-  for (const Key& key : AllKeys()) names.push_back(key.name);
-  return names;
-}
-
 std::string Suggest(const std::optional<std::string>& nearest) {
   return nearest ? fmt::format(", did you mean {}?", *nearest) : "";
 }
 
 // Finds the key that was probably meant. A key written without its section is the best match.
 std::optional<std::string> NearestKey(const std::string& name) {
+  std::vector<std::string> names;
   for (const Key& key : AllKeys()) {
     if (key.name.ends_with("." + name)) return key.name;
+    names.push_back(key.name);
   }
-  return base::DidYouMean(name, KeyNames(), 3);
+  return base::DidYouMean(name, names, 3);
 }
 
 // The keys whose defaults depend on the mapper (core::MapperValues).

@@ -14,12 +14,9 @@ namespace {
 
 using Value = std::optional<double>;
 
-std::string WholeText(double value) {
-  return fmt::format("{:.0f}", value);
-}
 // Formats a count. Means of replays may have a fraction.
 std::string CountText(double value) {
-  return value == std::floor(value) ? WholeText(value) : fmt::format("{:.1f}", value);
+  return fmt::format("{:.{}f}", value, value == std::floor(value) ? 0 : 1);
 }
 std::string GibText(double mib) {
   return fmt::format("{:.1f} GiB", mib / 1024);

@@ -15,11 +15,6 @@ namespace carma::store {
 
 namespace {
 
-// Selects the columns in the order in which VisitTask() reads them.
-std::string SelectTasks() {
-  return "SELECT id," + JoinColumns(TaskColumns()) + " FROM task ";
-}
-
 // The "+" keeps SQLite from using the index on times, because the rows must be ordered by id.
 std::string InSpan() {
   return "WHERE +submitted_ms >= ? AND +submitted_ms <= ? AND " + std::string(kArrived) + " ";
@@ -106,7 +101,8 @@ Result<std::int64_t> History::CountTasks(const Span& span) {
 
 Result<Unit> History::Tasks(const Span& span, const TakeRow<StoredTask>& take) {
   return impl_->Walk(
-      "reading tasks", SelectTasks() + Newest() + "ORDER BY id",
+      "reading tasks",
+      "SELECT id," + JoinColumns(TaskColumns()) + " FROM task " + Newest() + "ORDER BY id",
       [&](Reader& reader) {
         StoredTask task;
         reader("id", task.record.id);

@@ -42,12 +42,6 @@ Result<StoredTask> ReadTask(SQLite::Statement& row, bool described = true) {
   return task;
 }
 
-Result<std::vector<StoredTask>> ReadTasks(SQLite::Statement& rows) {
-  std::vector<StoredTask> tasks;
-  while (rows.executeStep()) tasks.push_back(CARMA_TRY(ReadTask(rows)));
-  return tasks;
-}
-
 // The only row of a result. Empty if the result has no rows.
 template <class Row>
 Result<std::optional<Row>> Only(Result<std::vector<Row>> rows) {
@@ -74,7 +68,9 @@ Result<std::vector<StoredTask>> Store::Unfinished() {
                                    "WHERE state IN (" +
                                    QuotedStates(false) + ")) AND " + std::string(kArrived) +
                                    " ORDER BY task.id"));
-    return ReadTasks(*rows);
+    std::vector<StoredTask> tasks;
+    while (rows->executeStep()) tasks.push_back(CARMA_TRY(ReadTask(*rows)));
+    return tasks;
   });
 }
 

@@ -11,11 +11,6 @@ namespace {
 constexpr std::chrono::milliseconds kLimit{2'000};  // a step cannot start until the answer arrives
 constexpr std::size_t kMostAtOnce = 500;
 
-SlurmPrograms InTime(SlurmPrograms programs) {
-  programs.limit = kLimit;
-  return programs;
-}
-
 Result<std::optional<std::int64_t>> ClaimIn(const Result<std::string>& said, std::uint64_t job) {
   const auto seen = said ? slurm::FindJob(*said, job) : std::unexpected(said.error());
   if (!seen)
@@ -28,8 +23,9 @@ Result<std::optional<std::int64_t>> ClaimIn(const Result<std::string>& said, std
 
 ClaimQuestions::ClaimQuestions(std::shared_ptr<boost::asio::io_context> loop,
                                SlurmPrograms programs)
-    : programs_(InTime(std::move(programs))),
-      worker_(std::move(loop), BackgroundWorker::AtEnd::kLeave) {}
+    : programs_(std::move(programs)), worker_(std::move(loop), BackgroundWorker::AtEnd::kLeave) {
+  programs_.limit = kLimit;
+}
 
 void ClaimQuestions::Ask(std::uint64_t job, Take call) {
   asked_.emplace_back(job, std::move(call));

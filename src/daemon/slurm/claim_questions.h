@@ -27,7 +27,7 @@ class ClaimQuestions {
  private:
   void AskNext();
 
-  const SlurmPrograms programs_;
+  SlurmPrograms programs_;
   std::vector<std::pair<std::uint64_t, Take>> asked_;  // for the next invocation of squeue
   bool asking_ = false;
   BackgroundWorker worker_;
