@@ -10,7 +10,6 @@
 #include "config/settings.h"
 #include "daemon/engine/engine.h"
 #include "daemon/gpus/monitor.h"
-#include "daemon/http/endpoints/submit.h"
 #include "daemon/http/endpoints/tasks.h"
 
 namespace carma::world {

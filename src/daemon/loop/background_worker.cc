@@ -3,6 +3,10 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <system_error>
 
 #include "base/log.h"
 
@@ -14,18 +18,85 @@ namespace {
 constexpr auto kThreadRetry = std::chrono::seconds(1);
 }  // namespace
 
+struct Worker::Shared {
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::deque<std::function<void()>> jobs;
+  bool stopping = false;
+  bool stuck = false;
+  std::thread thread;
+};
+
+Worker::Worker(MakeThread make) : make_(std::move(make)), shared_(std::make_shared<Shared>()) {
+  (void)Start();
+}
+
+bool Worker::Start() {
+  if (shared_->thread.joinable()) return true;
+  const auto run = [shared = shared_] {
+    std::unique_lock lock(shared->mutex);
+    while (true) {
+      shared->changed.wait(lock, [&] { return shared->stopping || !shared->jobs.empty(); });
+      if (shared->stopping) return;
+      const std::function<void()> job = std::move(shared->jobs.front());
+      shared->jobs.pop_front();
+      lock.unlock();
+      job();
+      lock.lock();
+    }
+  };
+  try {
+    shared_->thread = make_(run);
+  } catch (const std::system_error&) {
+    return false;
+  }
+  return true;
+}
+
+Worker::~Worker() {
+  bool stuck = false;
+  {
+    const std::lock_guard lock(shared_->mutex);
+    shared_->stopping = true;
+    shared_->jobs.clear();
+    stuck = shared_->stuck;
+  }
+  shared_->changed.notify_all();
+  if (!shared_->thread.joinable()) return;
+  if (stuck) {
+    shared_->thread.detach();
+  } else {
+    shared_->thread.join();
+  }
+}
+
+void Worker::Do(std::function<void()> job) {
+  {
+    const std::lock_guard lock(shared_->mutex);
+    shared_->jobs.push_back(std::move(job));
+  }
+  shared_->changed.notify_one();
+  (void)Start();
+}
+
+int Worker::Drop() {
+  const std::lock_guard lock(shared_->mutex);
+  return static_cast<int>(std::exchange(shared_->jobs, {}).size());
+}
+
+void Worker::DeclareStuck() {
+  const std::lock_guard lock(shared_->mutex);
+  shared_->stuck = true;
+}
+
 BackgroundWorker::BackgroundWorker(std::shared_ptr<asio::io_context> loop, AtEnd at_end,
                                    Worker::MakeThread make)
     : loop_(std::move(loop)),
       wanted_(std::make_shared<std::atomic<bool>>(true)),
       at_end_(at_end),
       make_(std::move(make)),
-      worker_(NewWorker()) {
+      worker_(std::make_unique<Worker>(make_)) {
   SeeToThread();
-}
-
-std::unique_ptr<Worker> BackgroundWorker::NewWorker() const {
-  return make_ ? std::make_unique<Worker>(make_) : std::make_unique<Worker>();
 }
 
 void BackgroundWorker::SeeToThread() {
@@ -88,7 +159,7 @@ void BackgroundWorker::Later(std::function<void()> call) {
 void BackgroundWorker::Abandon() {
   worker_->DeclareStuck();
   waiting_ -= worker_->Drop();
-  worker_ = NewWorker();
+  worker_ = std::make_unique<Worker>(make_);
   ++abandoned_;
   SeeToThread();
 }

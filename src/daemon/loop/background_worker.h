@@ -6,16 +6,44 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <thread>
 #include <type_traits>
 #include <utility>
-
-#include "daemon/loop/worker.h"
 
 namespace boost::asio {
 class io_context;
 }
 
 namespace carma::daemon {
+
+// A thread that runs slow jobs in order. The program can exit even if a job never returns.
+class Worker {
+ public:
+  // Like std::thread, throws std::system_error if no thread can be created.
+  using MakeThread = std::function<std::thread(std::function<void()>)>;
+
+  static std::thread NewThread(std::function<void()> run) { return std::thread(std::move(run)); }
+
+  explicit Worker(MakeThread make = NewThread);
+  // Drops jobs that have not begun and waits for the running job. If that job was declared stuck,
+  // the thread is abandoned instead, so jobs must own or share ownership of whatever they use.
+  ~Worker();
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
+
+  // Returns whether the thread is running. If no thread can be created now (too many processes, out
+  // of memory), jobs wait until a later call to Start() or Do() succeeds.
+  bool Start();
+  void Do(std::function<void()> job);
+  void DeclareStuck();
+  // Drops jobs that have not begun and returns their number.
+  int Drop();
+
+ private:
+  struct Shared;
+  MakeThread make_;
+  std::shared_ptr<Shared> shared_;  // shared with the thread, which may outlive this object
+};
 
 // Used only on the loop's thread. The separate thread runs its jobs one after another.
 class BackgroundWorker {
@@ -29,7 +57,7 @@ class BackgroundWorker {
   };
   // If no thread can be created, jobs wait, and the daemon tries again every second.
   BackgroundWorker(std::shared_ptr<boost::asio::io_context> loop, AtEnd at_end,
-                   Worker::MakeThread make = nullptr);
+                   Worker::MakeThread make = Worker::NewThread);
   // No results are delivered after destruction.
   ~BackgroundWorker();
   BackgroundWorker(const BackgroundWorker&) = delete;
@@ -67,7 +95,6 @@ class BackgroundWorker {
 
  private:
   void Do(std::function<std::function<void()>()> job);
-  std::unique_ptr<Worker> NewWorker() const;
   void SeeToThread();
 
   std::shared_ptr<boost::asio::io_context> loop_;  // shared with threads that outlive this object
@@ -75,7 +102,7 @@ class BackgroundWorker {
   AtEnd at_end_;
   int waiting_ = 0;
   int abandoned_ = 0;
-  Worker::MakeThread make_;  // empty for Worker's default
+  Worker::MakeThread make_;
   bool retrying_ = false;
   std::unique_ptr<Worker> worker_;
 };

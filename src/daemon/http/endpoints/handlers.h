@@ -1,5 +1,5 @@
 // The functions that handle the API's calls, in sections named for the files that define them.
-// Those for tasks are in submit.h and tasks.h, those for the web page in page.h.
+// Those for tasks are in tasks.h, those for the web page in page.h.
 #pragma once
 
 #include "daemon/http/endpoints.h"

@@ -12,7 +12,6 @@
 #include "base/json.h"
 #include "base/try.h"
 #include "daemon/http/endpoints/parameters.h"
-#include "daemon/http/endpoints/submit.h"
 #include "daemon/http/endpoints/tasks.h"
 #include "task/describe/spec_json.h"
 

@@ -1,4 +1,4 @@
-#include "daemon/http/endpoints/submit.h"
+#include "daemon/http/endpoints/tasks.h"
 
 #include <fmt/format.h>
 
@@ -15,7 +15,6 @@
 #include "core/scheduler/trial.h"
 #include "core/values/reason_line.h"
 #include "daemon/http/endpoints/parameters.h"
-#include "daemon/http/endpoints/tasks.h"
 #include "task/describe/spec_json.h"
 
 namespace carma::daemon {

@@ -1,4 +1,4 @@
-#include "daemon/http/endpoints/submit.h"
+#include "daemon/http/endpoints/tasks.h"
 
 #include <fmt/format.h>
 

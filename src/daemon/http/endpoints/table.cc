@@ -3,7 +3,6 @@
 #include "daemon/http/endpoints.h"
 #include "daemon/http/endpoints/handlers.h"
 #include "daemon/http/endpoints/page.h"
-#include "daemon/http/endpoints/submit.h"
 #include "daemon/http/endpoints/tasks.h"
 
 namespace carma::daemon {

@@ -1,4 +1,4 @@
-// Endpoints for submitted tasks: lists, details, explanations and changes.
+// Endpoints for tasks: submissions, lists, details, explanations and changes.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +12,25 @@
 #include "daemon/http/endpoints.h"
 
 namespace carma::daemon {
+
+// ---- submit.cc: submissions, dry runs, and new submissions of earlier tasks ----
+
+// Takes {"tasks": [spec, …], "common": fields of all tasks}, or {"spec": spec, "array": [index,
+// …]}. Both may have "request", a unique name. If the name is repeated within a day, the response
+// is that of the first submission. Responds with 201 and the task numbers once the tasks are
+// durable. With ?check=1 nothing is submitted, and the response contains a prediction for each
+// task.
+Result<Unit> SubmitTasks(const SharedServices&, const Call&, const api::Responder&);
+
+// Submits the task {id} again as a new task of the same owner, with the owner's privileges. For the
+// owner and administrators. Changed fields must not cause a different program to run on the owner's
+// behalf. Dependencies, begin time and hold are dropped. Responds like SubmitTasks.
+Result<Unit> RedoTask(const SharedServices&, const Call&, const api::Responder&);
+
+// One sentence for each feature that these tasks request but this server does not provide.
+std::vector<std::string> SubmitWarnings(const Engine& engine, const TaskList& tasks);
+
+// ---- tasks.cc, task_list.cc, task_changes.cc ----
 
 // ?state=queued,running or all, &user= &name= &limit= &before= &order=desc, asc or turn. By default
 // lists the newest hundred unfinished tasks.
