@@ -13,11 +13,6 @@
 #include <cstdio>
 #include <exception>
 #include <filesystem>
-#include <functional>
-#include <optional>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include "api/other_daemon.h"
 #include "base/file.h"
@@ -192,13 +187,6 @@ std::string Mistake(const CLI::App& app, const CLI::ParseError& error) {
                      carma::base::Suggestion(extra.front(), known));
 }
 
-// Returns kConflict if root's carmad manages this machine's GPUs, because it would not see the
-// tasks of a second carmad. Root's own carmad and a carmad with simulated GPUs may always start.
-Result<Unit> CheckBesideServer(const carma::config::Settings& settings) {
-  if (::getuid() == 0 || !settings.simgpu_state.empty()) return Unit{};
-  return carma::api::CheckNoOtherDaemon(carma::config::kServerSocket, "--beside");
-}
-
 int Run(int argc, char** argv) {
   CLI::App app{"carmad, the CARMA node daemon: queue, placement, launch and recovery of GPU tasks"};
   app.set_version_flag("--version", fmt::format("carmad {} ({})", CARMA_VERSION, kBuildText));
@@ -243,10 +231,14 @@ int Run(int argc, char** argv) {
     std::puts("configuration is valid");
     return 0;
   }
-  // With --parent, the parent process (`carma pilot`) has already made this check.
-  if (!flags.beside && flags.parent == 0) {
-    if (const Result<Unit> alone = CheckBesideServer(loaded->settings); !alone)
-      return Refuse(alone.error(), 1);
+  // Root's carmad would not see the tasks of a second carmad on its GPUs. Root's own carmad and a
+  // carmad with simulated GPUs may always start. With --parent, the parent process (`carma pilot`)
+  // has already made this check.
+  if (!flags.beside && flags.parent == 0 && ::getuid() != 0 &&
+      loaded->settings.simgpu_state.empty()) {
+    const Result<Unit> alone =
+        carma::api::CheckNoOtherDaemon(carma::config::kServerSocket, "--beside");
+    if (!alone) return Refuse(alone.error(), 1);
   }
   if (flags.parent != 0 && !EndsWithParent(flags.parent)) return 1;
   return flags.background ? ServeInBackground(std::move(flags), *loaded)

@@ -39,10 +39,6 @@ void QueueSnapshots::Keep(std::shared_ptr<const ToldLine> line, core::TaskId end
   kept_.push_back({std::move(line), ended_with});
 }
 
-void QueueSnapshots::Remember(const std::shared_ptr<const ToldLine>& line) {
-  last_ = line;
-}
-
 std::shared_ptr<const ToldLine> QueueSnapshots::Fresh(base::Time now) const {
   std::shared_ptr<const ToldLine> line = last_.lock();
   return line != nullptr && now - line->told() < kFresh ? line : nullptr;

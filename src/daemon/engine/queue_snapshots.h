@@ -34,7 +34,7 @@ class QueueSnapshots {
   // Keeps the snapshot of a list. ended_with: the last task of the page that was returned.
   void Keep(std::shared_ptr<const ToldLine> line, core::TaskId ended_with);
   // Remembers the latest snapshot for Fresh() as long as a list uses it.
-  void Remember(const std::shared_ptr<const ToldLine>& line);
+  void Remember(const std::shared_ptr<const ToldLine>& line) { last_ = line; }
   // The latest snapshot if it is recent enough for a new list, otherwise null.
   std::shared_ptr<const ToldLine> Fresh(base::Time now) const;
   // The snapshot for the page that begins after this task; null if there is none. Prefers the

@@ -29,10 +29,6 @@ Sampler::Sampler(std::shared_ptr<boost::asio::io_context> loop, std::shared_ptr<
       reading_limit_(*loop),
       worker_(loop, BackgroundWorker::AtEnd::kLeave) {}
 
-void Sampler::Start() {
-  Discover();
-}
-
 void Sampler::Discover() {
   worker_.Ask(
       [probe = probe_, dcgm_trouble = options_.dcgm_trouble] {

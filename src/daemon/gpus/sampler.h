@@ -49,7 +49,7 @@ class Sampler {
   Sampler(std::shared_ptr<boost::asio::io_context> loop, std::shared_ptr<gpu::Probe> probe,
           std::shared_ptr<base::Clock> clock, SamplerOptions options, Taker& taker);
 
-  void Start();
+  void Start() { Discover(); }
   // Calls `call` once a reading that began after this request has completed or is overdue, but
   // never before this function returns.
   void AfterNextReading(std::function<void()> call);

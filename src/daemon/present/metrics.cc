@@ -177,16 +177,10 @@ void WriteTaskCounts(store::Store& store, const Counters& counters, api::Metrics
 
 // Whether this reason means waiting for GPUs, rather than for a release, a time or a dependency.
 bool IsForGpus(core::ReasonCode why) {
-  switch (why) {
-    case core::ReasonCode::kHeld:
-    case core::ReasonCode::kBeginTime:
-    case core::ReasonCode::kDependency:
-    case core::ReasonCode::kDependencyNeverMet:
-    case core::ReasonCode::kArrayLimit:
-      return false;
-    default:
-      return true;
-  }
+  using enum core::ReasonCode;
+  constexpr core::ReasonCode kOthers[] = {kHeld, kBeginTime, kDependency, kDependencyNeverMet,
+                                          kArrayLimit};
+  return std::ranges::find(kOthers, why) == std::end(kOthers);
 }
 
 void WriteQueue(Engine& engine, base::Time now, api::MetricsText& out) {

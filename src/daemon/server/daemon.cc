@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <boost/asio/io_context.hpp>
+#include <functional>
 #include <optional>
 #include <set>
 #include <utility>
@@ -153,13 +154,12 @@ Result<Unit> MakeSocketFolder(const config::Settings& settings) {
 
 void RealDaemon::OpenRoutes(const std::string& why_not) {
   const ServerServices server{[this] { return Status(); }, [this] { return Metrics(); }, &tokens_};
-  Routes::Options options{
-      ::getuid(),
-      in_force_.settings.admins,
-      [this](std::uint32_t uid, UserNames::Call call) { user_names_.Ask(uid, std::move(call)); },
-      in_force_.settings.allow_users,
-      in_force_.allow_groups,
-      [this](std::string_view token) { return tokens_.Find(token); }};
+  Routes::Options options{::getuid(),
+                          in_force_.settings.admins,
+                          std::bind_front(&UserNames::Ask, &user_names_),
+                          in_force_.settings.allow_users,
+                          in_force_.allow_groups,
+                          [this](std::string_view token) { return tokens_.Find(token); }};
   SharedServices engine;
   if (engine_host_) {
     EngineServices services = engine_host_->Services();
@@ -398,8 +398,7 @@ void RealDaemon::OpenEngine(std::vector<gpu::DeviceInfo> devices) {
           .counters = counters_,
           .loop_meter = loop_meter_,
           .fault_origins = fault_origins_,
-          .ask_name = [this](std::uint32_t uid,
-                             UserNames::Call call) { user_names_.Ask(uid, std::move(call)); },
+          .ask_name = std::bind_front(&UserNames::Ask, &user_names_),
           .after_next_reading = [this](auto call) { sampler_->AfterNextReading(std::move(call)); },
           .shim_path = options_.shim_path,
           .notify_path = options_.notify_path,
