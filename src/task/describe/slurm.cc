@@ -147,30 +147,21 @@ std::optional<int> GpusOf(const SlurmWords& words) {
 
 std::vector<std::string> FillHost(const SlurmWords& words, core::TaskRequest& task) {
   std::vector<std::string> unread;
-  const auto read = [&](std::string_view option, auto parse,
-                        std::int64_t most) -> std::optional<std::int64_t> {
+  // Returns 0 if the option is absent or its value cannot be parsed.
+  const auto read = [&](std::string_view option, auto parse, std::int64_t most) -> std::int64_t {
     const auto found = words.find(option);
-    if (found == words.end()) return std::nullopt;
-    const std::optional<std::int64_t> number = parse(found->second);
-    if (number && *number >= 0 && *number <= most) return number;
+    if (found == words.end()) return 0;
+    if (const auto number = parse(found->second); number && *number >= 0 && *number <= most)
+      return *number;
     unread.push_back(
         fmt::format("#SBATCH --{}: '{}' is ignored", option, base::Printable(found->second, 40)));
-    return std::nullopt;
+    return 0;
   };
   const auto count = [&](std::string_view option) {
-    return read(
-               option, [](const std::string& text) { return base::ParseInt(text); }, core::kMaxCpus)
-        .value_or(0);
+    return read(option, base::ParseInt, core::kMaxCpus);
   };
   const auto memory = [&](std::string_view option) {
-    return read(
-               option,
-               [](const std::string& text) -> std::optional<std::int64_t> {
-                 const Result<std::int64_t> mib = base::ParseMemoryMib(text);
-                 return mib ? std::optional(*mib) : std::nullopt;
-               },
-               core::kMaxHostMemoryMib)
-        .value_or(0);
+    return read(option, base::ParseMemoryMib, core::kMaxHostMemoryMib);
   };
   const std::int64_t copies = std::max<std::int64_t>(
       {1, count("ntasks"), count("ntasks-per-node"), ProcessesOf(words, task.gpus).value_or(1)});
