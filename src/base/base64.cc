@@ -1,6 +1,5 @@
 #include "base/base64.h"
 
-#include <array>
 #include <cstdint>
 
 namespace carma::base {
@@ -26,10 +25,6 @@ std::string EncodeBase64(std::string_view bytes) {
 
 std::optional<std::string> DecodeBase64(std::string_view text) {
   if (text.size() % 4 != 0) return std::nullopt;
-  std::array<std::int8_t, 256> value{};
-  value.fill(-1);
-  for (std::size_t i = 0; i < kDigits.size(); ++i)
-    value[static_cast<unsigned char>(kDigits[i])] = static_cast<std::int8_t>(i);
   std::string bytes;
   bytes.reserve(text.size() / 4 * 3);
   for (std::size_t i = 0; i < text.size(); i += 4) {
@@ -41,8 +36,8 @@ std::optional<std::string> DecodeBase64(std::string_view text) {
                                                         : 0;
     std::uint32_t bits = 0;
     for (std::size_t k = 0; k < 4; ++k) {
-      const int digit = k < 4 - padding ? value[static_cast<unsigned char>(group[k])] : 0;
-      if (digit < 0) return std::nullopt;
+      const std::size_t digit = k < 4 - padding ? kDigits.find(group[k]) : 0;
+      if (digit == kDigits.npos) return std::nullopt;
       bits = bits << 6 | static_cast<std::uint32_t>(digit);
     }
     for (std::size_t k = 0; k < 3 - padding; ++k)

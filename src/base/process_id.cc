@@ -14,7 +14,7 @@ std::optional<ProcessStat> ReadProcessStat(pid_t pid) {
   const UniqueFd fd(
       ::open(("/proc/" + std::to_string(pid) + "/stat").c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd) return std::nullopt;
-  char buffer[1024];
+  char buffer[2048];
   const ssize_t n = ::read(fd.get(), buffer, sizeof buffer);
   if (n <= 0) return std::nullopt;
   const std::string_view text(buffer, static_cast<std::size_t>(n));
@@ -32,6 +32,10 @@ std::optional<ProcessStat> ReadProcessStat(pid_t pid) {
   stat.session = static_cast<pid_t>(ParseInt(words[3]).value_or(0));
   stat.threads = static_cast<int>(ParseInt(words[17]).value_or(0));
   stat.id = {pid, static_cast<std::uint64_t>(ParseInt(words[19]).value_or(0))};
+  if (words.size() > 49 && stat.state == 'Z') {
+    if (const std::optional<std::int64_t> status = ParseInt(words[49]))
+      stat.exit_status = static_cast<int>(*status);
+  }
   return stat;
 }
 

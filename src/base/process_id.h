@@ -24,6 +24,8 @@ struct ProcessStat {
   char state = '?';
   int threads = 0;
   std::string command;
+  // The status of a dead process, as from waitpid(), if this process may inspect it.
+  std::optional<int> exit_status;
   // Whether the process has exited but has not been reaped yet. If only the first thread has exited
   // and others are still running, the result is false.
   bool dead() const { return (state == 'Z' || state == 'X') && threads <= 1; }
