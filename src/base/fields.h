@@ -42,6 +42,12 @@ struct FieldRule {
   std::string_view expected = {};  // for messages, if the limits are not clear enough
 };
 
+// FieldRule::fits for the strings that a function can parse: {.fits = Parses<ParseContainer>}.
+template <auto kParse>
+bool Parses(std::string_view text) {
+  return static_cast<bool>(kParse(text));
+}
+
 struct AnyVisitor {
   template <class Value>
   void operator()(const char*, Value&, const char* = "", const FieldRule& = {}) {}

@@ -263,6 +263,10 @@ bool HasControls(std::string_view text) {
   return false;
 }
 
+bool IsOneLine(std::string_view text) {
+  return IsUtf8(text) && !HasControls(text);
+}
+
 std::string Printable(std::string_view text, std::size_t max_bytes) {
   std::string out;
   while (!text.empty()) {

@@ -50,6 +50,7 @@ bool IsUtf8(std::string_view text);
 // terminals obey C1 too), DEL, line separators, bidirectional marks and overrides. Invalid UTF-8 is
 // not checked.
 bool HasControls(std::string_view text);
+bool IsOneLine(std::string_view text);  // UTF-8 without such characters
 // A printable one-line form for messages and tables. Invalid UTF-8 and the characters listed at
 // HasControls become '?', and the text is cut at max_bytes with "…".
 std::string Printable(std::string_view text, std::size_t max_bytes = 200);

@@ -13,8 +13,7 @@ constexpr std::size_t kMaxBytes = 4096;
 constexpr std::array<std::string_view, 3> kTools{"podman", "docker", "apptainer"};
 
 bool IsOnePlainLine(std::string_view text) {
-  return !text.empty() && text.size() <= kMaxBytes && base::IsUtf8(text) &&
-         !base::HasControls(text);
+  return !text.empty() && text.size() <= kMaxBytes && base::IsOneLine(text);
 }
 
 }  // namespace
@@ -83,14 +82,6 @@ Result<ContainerMount> ParseMount(std::string_view text) {
         base::Printable(text, 60) + "'");
   }
   return mount;
-}
-
-bool IsContainer(std::string_view text) {
-  return ParseContainer(text).has_value();
-}
-
-bool IsMount(std::string_view text) {
-  return ParseMount(text).has_value();
 }
 
 }  // namespace carma::task

@@ -42,8 +42,4 @@ struct ContainerMount {
 // Parses "SOURCE[:DESTINATION][:ro]", or returns kInvalid. The default destination is the source.
 Result<ContainerMount> ParseMount(std::string_view text);
 
-// Whether the text is a valid container or mount. Used by a description's field rules.
-bool IsContainer(std::string_view text);
-bool IsMount(std::string_view text);
-
 }  // namespace carma::task

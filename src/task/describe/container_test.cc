@@ -28,7 +28,7 @@ TEST(Container, ReadsToolAndImage) {
 
 TEST(Container, RefusesInvalidImages) {
   for (const char* text : {"", "-v/:/host", "podman:--privileged", "docker:", "a b", "a\nb"})
-    EXPECT_FALSE(IsContainer(text)) << text;
+    EXPECT_FALSE(ParseContainer(text)) << text;
   EXPECT_TRUE(ParseContainer("--privileged").error().message.starts_with("expected an image"));
 }
 
@@ -50,7 +50,7 @@ TEST(Container, ReadsMounts) {
   EXPECT_EQ(*ParseMount("/data:ro"), (ContainerMount{"/data", "/data", true}));
   EXPECT_EQ(*ParseMount("/a,b:/c:ro"), (ContainerMount{"/a,b", "/c", true}));
   for (const char* text : {"", "data", "/a:b", "/a:/b:rw", "/a\"b", "/a:"})
-    EXPECT_FALSE(IsMount(text)) << text;
+    EXPECT_FALSE(ParseMount(text)) << text;
 }
 
 }  // namespace

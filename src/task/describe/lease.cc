@@ -35,10 +35,6 @@ std::optional<LeaseProcess> ParseLeaseProcess(std::string_view text) {
                       std::string(words[2])};
 }
 
-bool IsLeaseProcess(std::string_view text) {
-  return ParseLeaseProcess(text).has_value();
-}
-
 std::string TextOf(const LeaseKey& key) {
   return fmt::format("{} {} {} {} {}", key.cluster, key.job, key.step, key.rank, key.restart);
 }
@@ -55,10 +51,6 @@ std::optional<LeaseKey> ParseLeaseKey(std::string_view text) {
     return std::nullopt;
   return LeaseKey{std::string(words[0]), static_cast<std::uint64_t>(*job), std::string(words[2]),
                   static_cast<int>(*rank), static_cast<int>(*restart)};
-}
-
-bool IsLeaseKey(std::string_view text) {
-  return ParseLeaseKey(text).has_value();
 }
 
 std::optional<LeaseProcess> FindLeaseProcess(pid_t pid) {

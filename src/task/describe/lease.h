@@ -22,7 +22,6 @@ struct LeaseProcess {
 // empty if the text does not have this form.
 std::string TextOf(const LeaseProcess& process);
 std::optional<LeaseProcess> ParseLeaseProcess(std::string_view text);
-bool IsLeaseProcess(std::string_view text);
 
 // How a workload manager identifies a job step that it starts on this machine. There is at most one
 // unfinished lease per key.
@@ -51,7 +50,6 @@ struct LeaseKey {
 // returns empty if the text does not have this form.
 std::string TextOf(const LeaseKey& key);
 std::optional<LeaseKey> ParseLeaseKey(std::string_view text);
-bool IsLeaseKey(std::string_view text);
 
 // Identifies a running process on this machine. Empty if there is no such process.
 std::optional<LeaseProcess> FindLeaseProcess(pid_t pid);

@@ -74,7 +74,7 @@ std::optional<NotifyTarget> WebhookOf(std::string_view text) {
 }
 
 bool IsPath(std::string_view text) {
-  return text.find('/') != std::string_view::npos && base::IsUtf8(text) && !base::HasControls(text);
+  return text.contains('/') && base::IsOneLine(text);
 }
 
 // Parses the target as the user wrote it. A path may still be relative.
@@ -109,11 +109,6 @@ std::vector<std::string> EventsOf(std::string_view list) {
 }
 
 }  // namespace
-
-bool NotifyRule::IsTarget(std::string_view text) {
-  const Result<NotifyTarget> target = ParseNotifyTarget(text);
-  return target.has_value();
-}
 
 bool NotifyRule::IsEvent(std::string_view text) {
   return base::FromWord<NotifyEvent>(text).has_value();

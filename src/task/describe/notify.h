@@ -74,7 +74,7 @@ struct NotifyRule {
           "The target: me, a mail address, [FORM+]http(s)://… with FORM json, slack, discord, "
           "matrix or ntfy, or the absolute path of a program.",
           {.max_bytes = kMaxNotifyTargetBytes,
-           .fits = IsTarget,
+           .fits = base::Parses<ParseNotifyTarget>,
            .required = true,
            .expected = "me, a mail address, an http or https URL, or the path of a program"});
     field("events", rule.events,
@@ -90,7 +90,6 @@ struct NotifyRule {
   friend bool operator==(const NotifyRule&, const NotifyRule&) = default;
 
  private:
-  static bool IsTarget(std::string_view text);
   static bool IsEvent(std::string_view text);
 };
 // Parses "TARGET" or "TARGET:end,fail". If the target is a path, it may be relative. Returns

@@ -108,7 +108,7 @@ Result<Unit> CheckCondaEnv(const TaskSpec& spec) {
   const std::string& env = *spec.conda_env;
   const bool name = env.find('/') == std::string::npos && env != "." && env != ".." &&
                     !env.starts_with('-') && env.size() <= kMaxNameBytes && !env.empty() &&
-                    IsOneLine(env);
+                    base::IsOneLine(env);
   if (name || IsAbsolutePath(env)) return Unit{};
   return Bad("conda_env", "an environment name or absolute path");
 }
@@ -141,7 +141,7 @@ Result<Unit> CheckParameters(const TaskSpec& spec) {
       return Bad("parameters",
                  "a name of letters, digits and _, not '" + base::Printable(name, 60) + "'");
     }
-    if (value.size() > kMaxPathBytes || !IsOneLine(value))
+    if (value.size() > kMaxPathBytes || !base::IsOneLine(value))
       return Bad("parameters/" + name, kOneLine.expected);
   }
   return Unit{};
@@ -225,10 +225,6 @@ bool HasNoNul(std::string_view text) {
   return text.find('\0') == std::string_view::npos;
 }
 
-bool IsOneLine(std::string_view text) {
-  return base::IsUtf8(text) && !base::HasControls(text);
-}
-
 bool IsWord(std::string_view text) {
   return !text.empty() && text.size() <= 64 && std::ranges::all_of(text, [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
@@ -237,7 +233,7 @@ bool IsWord(std::string_view text) {
 }
 
 bool IsAbsolutePath(std::string_view text) {
-  return text.starts_with('/') && text.size() <= kMaxPathBytes && IsOneLine(text);
+  return text.starts_with('/') && text.size() <= kMaxPathBytes && base::IsOneLine(text);
 }
 
 bool IsUmask(std::string_view text) {

@@ -14,6 +14,7 @@
 #include "base/fields.h"
 #include "base/result.h"
 #include "base/signal_name.h"
+#include "base/text.h"
 #include "base/time.h"
 #include "core/values/ids.h"
 #include "core/values/task_request.h"
@@ -44,13 +45,12 @@ inline constexpr double kServeSlowdown = 1.25;
 
 // Rules for text fields.
 bool HasNoNul(std::string_view text);
-bool IsOneLine(std::string_view text);  // UTF-8 without control characters (base::HasControls)
-bool IsWord(std::string_view text);     // 1 to 64 letters, digits, and "_-+."
+bool IsWord(std::string_view text);  // 1 to 64 letters, digits, and "_-+."
 bool IsAbsolutePath(std::string_view text);
 bool IsUmask(std::string_view text);       // "077", "0022"
 bool IsAttachName(std::string_view text);  // 32 hexadecimal digits
 inline constexpr base::FieldRule kOneLine{.max_bytes = kMaxPathBytes,
-                                          .fits = IsOneLine,
+                                          .fits = base::IsOneLine,
                                           .expected = "one line of at most 4096 bytes of UTF-8"};
 inline constexpr base::FieldRule kOneWord{.max_bytes = 64, .fits = IsWord, .expected = "one word"};
 inline constexpr base::FieldRule kPath{
@@ -103,7 +103,7 @@ struct TaskSpec : core::TaskRequest {
   static void VisitFields(auto& field, auto& task) {
     field("name", task.name, "Name shown in lists; default: base name of the script or command.",
           {.max_bytes = kMaxNameBytes,
-           .fits = [](std::string_view name) { return !name.empty() && IsOneLine(name); },
+           .fits = [](std::string_view name) { return !name.empty() && base::IsOneLine(name); },
            .expected = "1 to 256 bytes of UTF-8 without control characters"});
     field("command", task.command, "argv, run without a shell; absent when there is a script.",
           {.max_bytes = kMaxArgBytes, .max_items = kMaxArgs, .unless_empty = true});
@@ -124,13 +124,13 @@ struct TaskSpec : core::TaskRequest {
     field("container", task.container,
           "Container image in which the command runs: [podman:|docker:|apptainer:]IMAGE.",
           {.max_bytes = kMaxPathBytes,
-           .fits = IsContainer,
+           .fits = base::Parses<ParseContainer>,
            .expected = "an image such as pytorch/pytorch:latest or /images/train.sif"});
     field("container_mounts", task.container_mounts,
           "Additional folders in the container, as absolute paths: SOURCE[:DESTINATION][:ro].",
           {.max_bytes = kMaxPathBytes,
            .max_items = kMaxMounts,
-           .fits = IsMount,
+           .fits = base::Parses<ParseMount>,
            .unless_empty = true,
            .expected = "SOURCE[:DESTINATION][:ro] with absolute paths"});
     field("stdout_path", task.stdout_path,
@@ -198,11 +198,15 @@ struct TaskSpec : core::TaskRequest {
           {.unless_empty = true});
     field("lease", task.lease,
           "Process that a lease is for; set by POST /v1/leases, rejected in submissions.",
-          {.max_bytes = 128, .fits = IsLeaseProcess, .expected = "pid, start ticks and boot"});
+          {.max_bytes = 128,
+           .fits = base::Parses<ParseLeaseProcess>,
+           .expected = "pid, start ticks and boot"});
     field("lease_key", task.lease_key,
           "Cluster, job, step, rank and restart of a workload manager's lease; set by "
           "POST /v1/leases.",
-          {.max_bytes = 200, .fits = IsLeaseKey, .expected = "cluster, job, step, rank, restart"});
+          {.max_bytes = 200,
+           .fits = base::Parses<ParseLeaseKey>,
+           .expected = "cluster, job, step, rank, restart"});
     field("lease_retries", task.lease_retries,
           "Maximum restarts of a lease's job after it runs out of GPU memory.",
           {.low = 0, .high = core::kMaxRecoveries});

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <array>
 
-#include "base/text.h"
-
 namespace carma::task {
 namespace {
 
@@ -87,10 +85,6 @@ constexpr std::array kOptions{
 
 bool TrainingWord::IsName(std::string_view text) {
   return FindTrainingOption(text) != nullptr;
-}
-
-bool TrainingWord::IsShortLine(std::string_view text) {
-  return base::IsUtf8(text) && !base::HasControls(text);
 }
 
 std::span<const TrainingOption> TrainingOptions() {

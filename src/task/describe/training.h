@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "base/fields.h"
-#include "base/result.h"
+#include "base/text.h"
 
 namespace carma::task {
 
@@ -28,9 +28,8 @@ struct TrainingWord {
 
  private:
   static bool IsName(std::string_view text);
-  static bool IsShortLine(std::string_view text);
   static constexpr base::FieldRule kValue{.max_bytes = 1000,
-                                          .fits = IsShortLine,
+                                          .fits = base::IsOneLine,
                                           .expected = "one line of at most 1000 bytes of UTF-8"};
 };
 inline constexpr std::size_t kMaxTrainingWords = 200;

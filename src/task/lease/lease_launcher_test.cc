@@ -651,7 +651,7 @@ TEST(LeaseKey, ParsesBackFromItsText) {
   EXPECT_TRUE(base::NamesEveryMember<LeaseKey>());
   EXPECT_EQ(ParseLeaseKey(TextOf(key)), key);
   for (const char* text : {"", "bed 12 batch 1", "bed 0 batch 1 3", "bed x 0 1 3", "bed 1 0 -1 3"})
-    EXPECT_FALSE(IsLeaseKey(text)) << text;
+    EXPECT_FALSE(ParseLeaseKey(text)) << text;
 }
 
 TEST(LeaseProcess, ParsesBackFromItsText) {
@@ -659,7 +659,7 @@ TEST(LeaseProcess, ParsesBackFromItsText) {
   EXPECT_EQ(TextOf(process), "4711 88213 0f6c-11");
   EXPECT_EQ(ParseLeaseProcess(TextOf(process)), process);
   for (const char* text : {"", "4711", "0 1 b", "-3 1 b", "4711 x b", "4711 1 b c"})
-    EXPECT_FALSE(IsLeaseProcess(text)) << text;
+    EXPECT_FALSE(ParseLeaseProcess(text)) << text;
   EXPECT_FALSE(Alive(process));
   EXPECT_TRUE(Alive(*FindLeaseProcess(::getpid())));
 }

@@ -93,11 +93,12 @@ struct ShimOrder : LaunchOrder {
     field("umask", order.spec.umask, "", kUmask);
     field("extra_environment", order.extra_environment);
     field("conda_env", order.spec.conda_env, "", kFolder);
-    field("container", order.spec.container, "", {.max_bytes = kMaxPathBytes, .fits = IsContainer});
+    field("container", order.spec.container, "",
+          {.max_bytes = kMaxPathBytes, .fits = base::Parses<ParseContainer>});
     field("container_mounts", order.spec.container_mounts, "",
           {.max_bytes = kMaxPathBytes,
            .max_items = kMaxMounts,
-           .fits = IsMount,
+           .fits = base::Parses<ParseMount>,
            .unless_empty = true});
     field("gpu_uuids", order.gpu_uuids, "", {.max_bytes = 256, .max_items = core::kMaxGpus});
     field("array", order.array, "", {.low = 1});
