@@ -1,7 +1,5 @@
 #include "gpu/combined_probe.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <chrono>
 #include <utility>
@@ -98,10 +96,8 @@ ReadResult<Reading> CombinedProbe::Read(std::size_t index, base::Time now) {
   ForgetCounters(*reading);
   device.xids.insert(device.xids.end(), reading->xids.begin(), reading->xids.end());
   if (const DmonRow* row = dmon_->Find(device.pci_key, device.number, RealNow())) {
-    if (!row->objection.empty()) {
-      return std::unexpected(ReadError(ErrorCode::kCorrupt,
-                                       fmt::format("DCGM's {}", row->objection), device.info.uuid));
-    }
+    if (!row->objection.empty())
+      return FailRead(ErrorCode::kCorrupt, "DCGM's " + row->objection, device.info.uuid);
     AddRow(*row, *reading);
   }
   CARMA_TRY(device.sanity.Check(device.info.uuid, *reading));

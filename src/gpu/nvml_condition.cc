@@ -71,9 +71,8 @@ ReadResult<Condition> AskCondition(NvmlCalls& calls, const NvmlDevice& device) {
                                              "MIG mode", Weight::kTells));
     if (given && current <= 1) condition.mig = current == 1;
   }
-  ReadResult<Unit> step = AskEcc(calls, device, condition);
-  if (step) step = AskRecovery(calls, device, condition);
-  if (!step) return std::unexpected(step.error());
+  CARMA_TRY(AskEcc(calls, device, condition));
+  CARMA_TRY(AskRecovery(calls, device, condition));
   return condition;
 }
 

@@ -18,30 +18,17 @@ namespace {
 constexpr std::uint32_t kMaxDevices = 1024;
 constexpr std::uint32_t kMaxInstances = 64;
 
-std::unexpected<ReadError> Corrupt(const std::string& gpu, std::string what) {
-  return std::unexpected(ReadError(ErrorCode::kCorrupt, std::move(what), gpu));
-}
-
-std::unexpected<ReadError> NotTold(const std::string& gpu) {
-  return Corrupt(gpu, "its memory is not reported");
-}
-
 // Drivers before R510 include `reserved` in the used memory.
 template <class Memory>
-ReadResult<MemoryUse> UseOf(NvmlCalls& calls, nvml::Return code, const Memory& memory,
-                            std::uint64_t reserved, const std::string& gpu) {
+ReadResult<Unit> TakeMemory(NvmlCalls& calls, nvml::Return code, const Memory& memory,
+                            std::uint64_t reserved, const std::string& gpu, Reading& reading) {
   if (code != nvml::kSuccess) return calls.FailureOf(gpu, code, "memory");
   if (memory.total == 0 || memory.total == nvml::kNoValue64 || memory.used == nvml::kNoValue64)
-    return NotTold(gpu);
-  return MemoryUse{.total_mib = WholeMib(Bytes(memory.total)).value(),
-                   .reserved_mib = StartedMib(Bytes(reserved)).value(),
-                   .used_mib = StartedMib(Bytes(memory.used)).value()};
-}
-
-ReadResult<MemoryUse> AskMemoryV1(NvmlCalls& calls, nvml::Device handle, const std::string& gpu) {
-  nvml::Memory memory{};
-  const nvml::Return code = calls.api.memory(handle, &memory);
-  return UseOf(calls, code, memory, 0, gpu);
+    return FailRead(ErrorCode::kCorrupt, "its memory is not reported", gpu);
+  reading.total_mib = WholeMib(Bytes(memory.total)).value();
+  reading.reserved_mib = StartedMib(Bytes(reserved)).value();
+  reading.used_mib = StartedMib(Bytes(memory.used)).value();
+  return Unit{};
 }
 
 // A GPU in the driver's list while its description is being read.
@@ -64,7 +51,7 @@ ReadResult<std::string> AskUuid(NvmlCalls& calls, nvml::Device handle, const std
   const nvml::Return code = calls.api.uuid(handle, text, sizeof text);
   if (code != nvml::kSuccess) return calls.FailureOf(gpu, code, "UUID");
   std::string uuid = Text(text);
-  if (uuid.empty()) return Corrupt(gpu, "no UUID");
+  if (uuid.empty()) return FailRead(ErrorCode::kCorrupt, "no UUID", gpu);
   return uuid;
 }
 
@@ -117,14 +104,11 @@ NvmlDevice Troubled(const Board& board, const Refusal& refusal) {
 }
 
 ReadResult<Unit> DescribeMemory(NvmlCalls& calls, NvmlDevice& device) {
-  const MemoryUse memory = CARMA_TRY(AskMemory(calls, device.handle, device.info.uuid));
   Reading reading;
-  reading.total_mib = memory.total_mib;
-  reading.reserved_mib = memory.reserved_mib;
-  reading.used_mib = memory.used_mib;
+  CARMA_TRY(ReadNvmlMemory(calls, device.handle, device.info.uuid, reading));
   CARMA_TRY(Sanity().Check(device.info.uuid, reading));
-  device.info.total_mib = memory.total_mib;
-  device.info.reserved_mib = memory.reserved_mib;
+  device.info.total_mib = reading.total_mib;
+  device.info.reserved_mib = reading.reserved_mib;
   return Unit{};
 }
 
@@ -194,8 +178,10 @@ ReadResult<int> AskNumber(NvmlCalls& calls, nvml::GetInstanceIdFn* function,
   const nvml::Return code = function(device.handle, &number);
   if (code != nvml::kSuccess)
     return calls.FailureOf(device.info.uuid, code, fmt::format("{} number", what));
-  if (number > 1'000'000)
-    return Corrupt(device.info.uuid, fmt::format("implausible {} number", what));
+  if (number > 1'000'000) {
+    return FailRead(ErrorCode::kCorrupt, fmt::format("implausible {} number", what),
+                    device.info.uuid);
+  }
   return static_cast<int>(number);
 }
 
@@ -249,8 +235,8 @@ NvmlDevice BlankInstance(const Board& board, std::uint32_t number) {
 // listed for all instances, because their number is unknown. Fails if no handle could be opened.
 ReadResult<std::vector<NvmlDevice>> AskInstances(NvmlCalls& calls, const Board& board,
                                                  std::uint32_t count) {
-  const std::int64_t board_mib =
-      AskMemory(calls, board.handle, board.uuid).value_or(MemoryUse{}).total_mib;
+  Reading whole;
+  (void)ReadNvmlMemory(calls, board.handle, board.uuid, whole);
   std::vector<NvmlDevice> instances;
   std::optional<ReadError> refused;
   for (std::uint32_t i = 0; i < std::min(count, kMaxInstances); ++i) {
@@ -263,7 +249,7 @@ ReadResult<std::vector<NvmlDevice>> AskInstances(NvmlCalls& calls, const Board& 
       step = calls.FailureOf(device.info.uuid, code);
       if (std::exchange(refused, step.error())) continue;
     } else {
-      step = DescribeInstance(calls, board, board_mib, device);
+      step = DescribeInstance(calls, board, whole.total_mib, device);
     }
     if (!step) device.info.trouble = {step.error().message, TroubleCause::kOther, step.error().gpu};
     if (!step && calls.driver_gone()) return std::unexpected(step.error());
@@ -275,9 +261,8 @@ ReadResult<std::vector<NvmlDevice>> AskInstances(NvmlCalls& calls, const Board& 
 
 Listed ListInstances(NvmlCalls& calls, const Board& board) {
   if (!calls.api.HasInstances()) {
-    return std::unexpected(ReadError(ErrorCode::kUnavailable,
-                                     "MIG is on but the driver's library cannot list its instances",
-                                     board.uuid));
+    return FailRead(ErrorCode::kUnavailable,
+                    "MIG is on but the driver's library cannot list its instances", board.uuid);
   }
   std::uint32_t count = 0;
   const nvml::Return code = calls.api.mig_count(board.handle, &count);
@@ -327,13 +312,17 @@ std::string MigProfileName(const nvml::DeviceAttributes& attributes, std::int64_
   return fmt::format("{}c.{}", attributes.compute_slices, name);
 }
 
-ReadResult<MemoryUse> AskMemory(NvmlCalls& calls, nvml::Device handle, const std::string& gpu) {
-  if (!calls.api.memory_v2) return AskMemoryV1(calls, handle, gpu);
+ReadResult<Unit> ReadNvmlMemory(NvmlCalls& calls, nvml::Device handle, const std::string& gpu,
+                                Reading& reading) {
   nvml::MemoryV2 memory{};
   memory.version = nvml::StructVersion<nvml::MemoryV2>(2);
-  const nvml::Return code = calls.api.memory_v2(handle, &memory);
-  if (MeansAbsent(code) && calls.api.memory) return AskMemoryV1(calls, handle, gpu);
-  return UseOf(calls, code, memory, memory.reserved, gpu);
+  nvml::Return code = nvml::kFunctionNotFound;
+  if (calls.api.memory_v2) code = calls.api.memory_v2(handle, &memory);
+  if (!MeansAbsent(code) || !calls.api.memory)
+    return TakeMemory(calls, code, memory, memory.reserved, gpu, reading);
+  nvml::Memory older{};
+  code = calls.api.memory(handle, &older);
+  return TakeMemory(calls, code, older, 0, gpu, reading);
 }
 
 ReadResult<std::vector<NvmlDevice>> ListNvmlDevices(NvmlCalls& calls, const NvmlListing& listing) {

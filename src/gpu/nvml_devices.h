@@ -52,14 +52,10 @@ ReadResult<std::vector<NvmlDevice>> ListNvmlDevices(NvmlCalls& calls,
 // cannot look up UUIDs, the driver is gone, or every lookup fails (with the first lookup's error).
 Result<Unit> FindNvmlDevicesAgain(NvmlCalls& calls, std::span<NvmlDevice* const> devices);
 
-struct MemoryUse {
-  std::int64_t total_mib = 0;
-  std::int64_t reserved_mib = 0;
-  std::int64_t used_mib = 0;
-};
-// gpu: as ReadError::gpu. Fails with an error from NvmlCalls::FailureOf(), or with kCorrupt if the
-// driver does not report the amount of memory.
-ReadResult<MemoryUse> AskMemory(NvmlCalls& calls, nvml::Device handle, const std::string& gpu);
+// Reads a device's total, reserved and used memory. gpu: as ReadError::gpu. Fails with an error from
+// NvmlCalls::FailureOf(), or with kCorrupt if the driver does not report the amount of memory.
+ReadResult<Unit> ReadNvmlMemory(NvmlCalls& calls, nvml::Device handle, const std::string& gpu,
+                                Reading& reading);
 
 // The name of an instance's profile: "3g.20gb", or "1c.3g.20gb" for a part of that instance. It
 // gives the number of slices and the memory in GiB, rounded to a multiple of one eighth of the

@@ -80,7 +80,7 @@ std::unexpected<ReadError> NvmlCalls::FailureOf(const std::string& gpu, nvml::Re
                                                 const std::string& what) {
   std::string text = NvmlText(api, code);
   if (!what.empty()) text = fmt::format("{}: {}", what, text);
-  return std::unexpected(ReadError(Judge(code), std::move(text), gpu));
+  return FailRead(Judge(code), std::move(text), gpu);
 }
 
 ReadResult<bool> NvmlCalls::Given(const std::string& gpu, nvml::Return code, const char* what,

@@ -71,7 +71,6 @@ class LibraryProbe : public NvmlProbe {
   void Announce(const nvml::EventData& event);
   nvml::Return TakeSample(const DeviceState& device, nvml::GpmSample sample) const;
 
-  ReadResult<Unit> ReadMemory(const DeviceState& device, Reading& reading);
   ReadResult<Unit> ReadProcesses(DeviceState& device, Reading& reading);
   ReadResult<Unit> ReadCounters(DeviceState& device, Reading& reading);
   ReadResult<bool> AskCounters(DeviceState& device);
@@ -94,7 +93,7 @@ class LibraryProbe : public NvmlProbe {
 };
 
 std::unexpected<ReadError> Corrupt(const DeviceState& device, std::string what) {
-  return std::unexpected(ReadError(ErrorCode::kCorrupt, std::move(what), device.info.uuid));
+  return FailRead(ErrorCode::kCorrupt, std::move(what), device.info.uuid);
 }
 
 Result<Unit> LibraryProbe::Open() {
@@ -236,31 +235,22 @@ ReadResult<Reading> LibraryProbe::Read(std::size_t index, base::Time now) {
   TakeEvents();
   DeviceState& device = devices_[index];
   if (const DeviceTrouble& trouble = device.info.trouble; !trouble.empty())
-    return std::unexpected(ReadError(ErrorCode::kNotFound, trouble.text, trouble.gpu));
+    return FailRead(ErrorCode::kNotFound, trouble.text, trouble.gpu);
   if (!device.handle)
     return NotFound("GPU {} was not found when the driver came back", device.info.uuid);
   Reading reading;
   reading.taken = now;
-  ReadResult<Unit> step = ReadMemory(device, reading);
-  if (step) step = ReadCounters(device, reading);
-  if (step) step = ReadUtilization(device, reading);
-  if (step) step = ReadProcesses(device, reading);
-  if (step) step = ReadPower(device, reading);
-  if (step) step = ReadTemperature(device, reading);
-  if (step) step = ReadClocks(device, reading);
-  if (step) step = ReadCondition(device, reading);
-  if (step) step = device.sanity.Check(device.info.uuid, reading);
-  if (!step) return std::unexpected(step.error());
+  CARMA_TRY(ReadNvmlMemory(calls_, device.handle, device.info.uuid, reading));
+  CARMA_TRY(ReadCounters(device, reading));
+  CARMA_TRY(ReadUtilization(device, reading));
+  CARMA_TRY(ReadProcesses(device, reading));
+  CARMA_TRY(ReadPower(device, reading));
+  CARMA_TRY(ReadTemperature(device, reading));
+  CARMA_TRY(ReadClocks(device, reading));
+  CARMA_TRY(ReadCondition(device, reading));
+  CARMA_TRY(device.sanity.Check(device.info.uuid, reading));
   reading.xids = std::exchange(device.xids, {});
   return reading;
-}
-
-ReadResult<Unit> LibraryProbe::ReadMemory(const DeviceState& device, Reading& reading) {
-  const MemoryUse memory = CARMA_TRY(AskMemory(calls_, device.handle, device.info.uuid));
-  reading.total_mib = memory.total_mib;
-  reading.reserved_mib = memory.reserved_mib;
-  reading.used_mib = memory.used_mib;
-  return Unit{};
 }
 
 ReadResult<Unit> LibraryProbe::ReadProcesses(DeviceState& device, Reading& reading) {
@@ -298,16 +288,12 @@ ReadResult<Unit> LibraryProbe::ReadCounters(DeviceState& device, Reading& readin
   if (!device.previous) return Unit{};
   const nvml::Return sampled = TakeSample(device, device.next);
   const bool pair = std::exchange(device.primed, sampled == nvml::kSuccess);
-  ReadResult<bool> given = Given(device, sampled, "GPM sample", Weight::kDecides);
-  if (!given) return std::unexpected(given.error());
-  if (!*given) return Unit{};
+  if (!CARMA_TRY(Given(device, sampled, "GPM sample", Weight::kDecides))) return Unit{};
   std::swap(device.previous, device.next);  // `previous` is now the newest sample
   if (!pair) return Unit{};
-  given = AskCounters(device);
-  if (given && *given)
-    given = Given(device, metrics_.metrics[0].result, "SM activity", Weight::kDecides);
-  if (!given) return std::unexpected(given.error());
-  if (!*given) return Unit{};
+  if (!CARMA_TRY(AskCounters(device))) return Unit{};
+  const nvml::Return active = metrics_.metrics[0].result;
+  if (!CARMA_TRY(Given(device, active, "SM activity", Weight::kDecides))) return Unit{};
   if (!StoreGpm(Counters()[0], metrics_.metrics[0].value, reading))
     return Corrupt(device, "SM activity is not a percentage");
   reading.counters = CounterSource::kGpm;

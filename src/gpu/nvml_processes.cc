@@ -49,9 +49,8 @@ bool IsMpsServer(pid_t pid, const std::vector<ProcessUse>& known) {
 }
 
 std::unexpected<ReadError> Absurd(const NvmlDevice& device) {
-  return std::unexpected(ReadError(ErrorCode::kCorrupt,
-                                   "the driver reports an implausible number of processes",
-                                   device.info.uuid));
+  return FailRead(ErrorCode::kCorrupt, "the driver reports an implausible number of processes",
+                  device.info.uuid);
 }
 
 // Where the cgroup v2 tree is mounted. If there are also version 1 trees, this is not
@@ -122,10 +121,9 @@ ReadResult<std::vector<ProcessUse>> NvmlProcesses::List(NvmlCalls& calls,
                                                         const NvmlDevice& device) {
   const NvmlApi& api = calls.api;
   now_.clear();
-  ReadResult<Unit> step = Add(calls, device, api.compute, "compute processes", false);
-  if (step) step = Add(calls, device, api.graphics, "graphics processes", false);
-  if (step) step = Add(calls, device, api.mps, "MPS processes", true);
-  if (!step) return std::unexpected(step.error());
+  CARMA_TRY(Add(calls, device, api.compute, "compute processes", false));
+  CARMA_TRY(Add(calls, device, api.graphics, "graphics processes", false));
+  CARMA_TRY(Add(calls, device, api.mps, "MPS processes", true));
   for (ProcessUse& use : now_) {
     use.mps_server = IsMpsServer(use.pid, before_);
     if (use.mps_server) use.mps_client = false;

@@ -15,6 +15,10 @@ std::string ReadError::Sentence() const {
   return OfGpu(gpu, message);
 }
 
+std::unexpected<ReadError> FailRead(ErrorCode kind, std::string what, std::string gpu) {
+  return std::unexpected(ReadError(kind, std::move(what), std::move(gpu)));
+}
+
 std::string OfGpu(const std::string& gpu, const std::string& what) {
   return gpu.empty() ? what : fmt::format("GPU {}: {}", gpu, what);
 }

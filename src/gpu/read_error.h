@@ -30,6 +30,9 @@ struct ReadError {
 template <class T>
 using ReadResult = std::expected<T, ReadError>;
 
+// Returns a ReadError with these members.
+std::unexpected<ReadError> FailRead(ErrorCode kind, std::string what, std::string gpu = "");
+
 // Puts the GPU's name before `what`. Returns only `what` if the name is empty.
 std::string OfGpu(const std::string& gpu, const std::string& what);
 

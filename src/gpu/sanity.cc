@@ -60,7 +60,7 @@ std::string Sanity::Objection(const Reading& reading) {
 ReadResult<Unit> Sanity::Check(const std::string& uuid, const Reading& reading) {
   std::string objection = Objection(reading);
   if (objection.empty()) return Unit{};
-  return std::unexpected(ReadError(ErrorCode::kCorrupt, std::move(objection), uuid));
+  return FailRead(ErrorCode::kCorrupt, std::move(objection), uuid);
 }
 
 }  // namespace carma::gpu

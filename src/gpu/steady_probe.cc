@@ -65,10 +65,8 @@ ReadResult<Reading> SteadyProbe::Read(std::size_t device, base::Time now) {
     looked_ = now;
     CARMA_TRY(List());
   }
-  if (!numbers_[device]) {
-    return std::unexpected(
-        ReadError(ErrorCode::kNotFound, kept_[device].trouble.text, kept_[device].uuid));
-  }
+  if (!numbers_[device])
+    return FailRead(ErrorCode::kNotFound, kept_[device].trouble.text, kept_[device].uuid);
   ReadResult<Reading> reading = probe_->Read(*numbers_[device], now);
   lost_[device] = !reading && reading.error().code == ErrorCode::kNotFound;
   return reading;

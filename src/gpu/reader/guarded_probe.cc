@@ -14,8 +14,7 @@ namespace {
 using std::chrono::milliseconds;
 
 std::unexpected<ReadError> NoSuchAnswer() {
-  return std::unexpected(
-      ReadError(ErrorCode::kUnavailable, "carma-reader sent an unexpected response"));
+  return FailRead(ErrorCode::kUnavailable, "carma-reader sent an unexpected response");
 }
 
 }  // namespace
@@ -138,16 +137,16 @@ ReadResult<Reading> GuardedProbe::ReadWith(std::size_t device, base::Time now, b
   const std::string uuid = devices_[device].uuid;
   if (const auto at = aside_.find(number); at != aside_.end()) {
     if (!AnswersAgain(number, at->second))
-      return std::unexpected(ReadError(ErrorCode::kUnavailable, at->second.why, uuid));
+      return FailRead(ErrorCode::kUnavailable, at->second.why, uuid);
     aside_.erase(at);
     reader_.reset();
   }
   if (!reader_) CARMA_TRY(OpenAgain());
   if (!places_[device].current) {
     const auto aside = aside_.find(number);
-    return std::unexpected(ReadError(
+    return FailRead(
         ErrorCode::kUnavailable,
-        aside != aside_.end() ? aside->second.why : "it is currently excluded from queries", uuid));
+        aside != aside_.end() ? aside->second.why : "it is currently excluded from queries", uuid);
   }
   reader_->Ask(ReadRequest{*places_[device].current, now});
   std::expected<ReaderAnswer, NoAnswer> answer = reader_->Await(options_.patience);
@@ -159,7 +158,7 @@ ReadResult<Reading> GuardedProbe::ReadWith(std::size_t device, base::Time now, b
     const std::string why = WhyOf(answer.error());
     reader_.reset();
     SetAside(number, why);
-    return std::unexpected(ReadError(ErrorCode::kUnavailable, why, uuid));
+    return FailRead(ErrorCode::kUnavailable, why, uuid);
   }
   Answered(number);
   if (auto* error = std::get_if<ReadError>(&*answer)) return std::unexpected(std::move(*error));
