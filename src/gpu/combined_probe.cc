@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/try.h"
 #include "gpu/counters.h"
+#include "gpu/own_devices.h"
 
 namespace carma::gpu {
 namespace {
@@ -62,16 +63,9 @@ void CombinedProbe::AwaitFirstRows() {
 ReadResult<std::vector<DeviceInfo>> CombinedProbe::Devices() {
   std::vector<DeviceInfo> infos = CARMA_TRY(nvml_->Devices());
   devices_.clear();
-  for (const DeviceInfo& info : infos) {
-    std::size_t number = 0;
-    if (!devices_.empty()) {
-      const Device& before = devices_.back();
-      const bool same_gpu =
-          info.mig && before.info.mig && info.mig->parent_uuid == before.info.mig->parent_uuid;
-      number = before.number + (same_gpu ? 0 : 1);
-    }
-    devices_.push_back({info, PciKey(info.pci), number, {}, {}});
-  }
+  const std::vector<std::size_t> numbers = NumbersOfWhole(infos);
+  for (std::size_t i = 0; i < infos.size(); ++i)
+    devices_.push_back({infos[i], PciKey(infos[i].pci), numbers[i], {}, {}});
   const auto needs = [this](const DeviceInfo& info) { return NeedsDcgm(info); };
   if (std::ranges::none_of(infos, needs)) {
     dmon_.reset();

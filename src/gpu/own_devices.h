@@ -1,6 +1,7 @@
 // Selects some of a server's GPUs, for example the GPUs of a cluster allocation.
 #pragma once
 
+#include <cstddef>
 #include <span>
 #include <string>
 #include <vector>
@@ -8,6 +9,10 @@
 #include "gpu/probe.h"
 
 namespace carma::gpu {
+
+// For each listed device, the number of its whole GPU (the parent GPU for a MIG instance) in PCI
+// order.
+std::vector<std::size_t> NumbersOfWhole(const std::vector<DeviceInfo>& devices);
 
 struct OwnDevices {
   std::vector<DeviceInfo> devices;   // in list order
