@@ -12,7 +12,7 @@
 #include <set>
 #include <utility>
 
-#include "base/clock.h"
+#include "base/fake_clock.h"
 #include "daemon/engine/engine.h"
 #include "store/fake_vfs.h"
 #include "task/describe/lease.h"

@@ -5,6 +5,8 @@
 
 #include <filesystem>
 
+#include "base/fake_clock.h"
+
 namespace carma::daemon {
 namespace {
 

@@ -6,6 +6,7 @@
 
 #include <filesystem>
 
+#include "base/fake_clock.h"
 #include "base/file.h"
 #include "daemon/engine/engine.h"
 #include "task/shim/attempt_folder.h"

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "base/fake_clock.h"
 #include "daemon/engine/engine.h"
 #include "tests/scenario/scenario.h"
 #include "tests/scenario/scenario_files.h"

@@ -6,6 +6,7 @@
 
 #include <filesystem>
 
+#include "base/fake_clock.h"
 #include "daemon/engine/engine.h"
 #include "task/shim/fake_launcher.h"
 

@@ -6,6 +6,8 @@
 
 #include <filesystem>
 
+#include "base/fake_clock.h"
+
 namespace carma::daemon {
 namespace {
 

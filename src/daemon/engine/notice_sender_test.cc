@@ -9,6 +9,7 @@
 #include <fstream>
 #include <optional>
 
+#include "base/fake_clock.h"
 #include "base/file.h"
 #include "store/task_fixture.h"
 #include "task/notify/order.h"

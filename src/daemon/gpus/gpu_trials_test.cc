@@ -7,6 +7,8 @@
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 
+#include "base/fake_clock.h"
+
 namespace carma::daemon {
 namespace {
 

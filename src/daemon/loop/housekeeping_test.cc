@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 
+#include "base/fake_clock.h"
 #include "store/task_fixture.h"
 
 namespace carma::daemon {

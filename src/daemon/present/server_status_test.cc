@@ -3,6 +3,7 @@
 #include <boost/asio/io_context.hpp>
 
 #include "api/troubles.h"
+#include "base/fake_clock.h"
 #include "daemon/http/endpoints/endpoint_fixture.h"
 
 namespace carma::daemon {

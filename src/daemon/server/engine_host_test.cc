@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <mutex>
 
+#include "base/fake_clock.h"
 #include "task/shim/fake_launcher.h"
 
 namespace carma::daemon {

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/fake_clock.h"
 #include "base/json.h"
 #include "daemon/engine/engine.h"
 #include "daemon/gpus/monitor.h"
