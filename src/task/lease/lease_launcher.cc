@@ -160,7 +160,7 @@ class RealLeaseLauncher final : public LeaseLauncher {
     if (lease == nullptr) return others_->AskToSave(id, attempt);
     const std::optional<int> number = base::SignalNumber(lease->checkpoint_signal);
     if (!lease->adopted || !number) return;
-    SignalThatCatch(*lease, *number, options_.daemon);
+    SignalProcesses(*lease, *number, options_.daemon, /*handlers_only=*/true);
   }
 
   // Restores the lease, so a restarted daemon sees the same state as before.

@@ -129,15 +129,10 @@ std::vector<base::ProcessStat> ProcessesOf(const Lease& lease, pid_t daemon) {
   return found;
 }
 
-void SignalProcesses(const Lease& lease, int number, pid_t daemon) {
+void SignalProcesses(const Lease& lease, int number, pid_t daemon, bool handlers_only) {
   for (const base::ProcessStat& each : ProcessesOf(lease, daemon)) {
-    if (RunsAs(each.id.pid, lease.uid)) Tell(each.id, {number});
-  }
-}
-
-void SignalThatCatch(const Lease& lease, int number, pid_t daemon) {
-  for (const base::ProcessStat& each : ProcessesOf(lease, daemon)) {
-    if (RunsAs(each.id.pid, lease.uid) && Catches(each.id, number)) Tell(each.id, {number});
+    if (!RunsAs(each.id.pid, lease.uid)) continue;
+    if (!handlers_only || Catches(each.id, number)) Tell(each.id, {number});
   }
 }
 

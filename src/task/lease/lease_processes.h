@@ -25,10 +25,9 @@ bool IsBelow(const base::ProcessId& process, const base::ProcessId& above);
 // helpers, or processes of a member that cannot have a lease.
 std::vector<base::ProcessStat> ProcessesOf(const Lease& lease, pid_t daemon);
 // Sends a signal to those of ProcessesOf() that run as the lease's owner. Processes of other users
-// (for example those started with su) are not signalled.
-void SignalProcesses(const Lease& lease, int number, pid_t daemon);
-// Like SignalProcesses(), but only for processes that have a handler for this signal.
-void SignalThatCatch(const Lease& lease, int number, pid_t daemon);
+// (for example those started with su) are not signalled. handlers_only: signals only processes that
+// have a handler for this signal.
+void SignalProcesses(const Lease& lease, int number, pid_t daemon, bool handlers_only = false);
 
 // "INODE PATH" of each file that the lease's processes have open for writing, including their
 // output files. Reads links in /proc instead of opening files, because opening could hang.

@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
@@ -29,6 +30,21 @@ std::vector<pid_t> AllProcesses() {
     if (pid && *pid > 0) pids.push_back(static_cast<pid_t>(*pid));
   }
   return pids;
+}
+
+// The user's processes whose file in /proc/PID has such a list of strings.
+template <class Fits>
+std::vector<base::ProcessId> ProcessesWith(uid_t uid, const char* file, Fits fits) {
+  std::vector<base::ProcessId> found;
+  for (const pid_t pid : AllProcesses()) {
+    if (!BelongsTo(pid, uid)) continue;
+    const std::optional<base::ProcessStat> stat = base::ReadProcessStat(pid);
+    if (!stat || stat->dead()) continue;
+    const Result<std::string> text =
+        base::ReadFile("/proc/" + std::to_string(pid) + file, kMaxEnvironmentBytes);
+    if (text && fits(base::Split(*text, '\0'))) found.push_back(stat->id);
+  }
+  return found;
 }
 
 }  // namespace
@@ -65,35 +81,15 @@ bool Catches(const base::ProcessId& process, int signal) {
 }
 
 std::vector<base::ProcessId> ProcessesWithVariable(uid_t uid, const std::string& assignment) {
-  std::vector<base::ProcessId> found;
-  for (const pid_t pid : AllProcesses()) {
-    if (!BelongsTo(pid, uid)) continue;
-    const std::optional<base::ProcessStat> stat = base::ReadProcessStat(pid);
-    if (!stat) continue;
-    const Result<std::string> text =
-        base::ReadFile("/proc/" + std::to_string(pid) + "/environ", kMaxEnvironmentBytes);
-    if (!text) continue;
-    for (const std::string_view variable : base::Split(*text, '\0')) {
-      if (variable != assignment) continue;
-      found.push_back(stat->id);
-      break;
-    }
-  }
-  return found;
+  return ProcessesWith(uid, "/environ", [&](const std::vector<std::string_view>& variables) {
+    return std::ranges::find(variables, assignment) != variables.end();
+  });
 }
 
 std::vector<base::ProcessId> ProcessesWithArgument(uid_t uid, const std::string& argument) {
-  std::vector<base::ProcessId> found;
-  for (const pid_t pid : AllProcesses()) {
-    if (!BelongsTo(pid, uid)) continue;
-    const std::optional<base::ProcessStat> stat = base::ReadProcessStat(pid);
-    const Result<std::string> text =
-        base::ReadFile("/proc/" + std::to_string(pid) + "/cmdline", kMaxEnvironmentBytes);
-    if (!stat || stat->dead() || !text) continue;
-    const std::vector<std::string_view> words = base::Split(*text, '\0');  // the last word is empty
-    if (words.size() == 3 && words[1] == argument) found.push_back(stat->id);
-  }
-  return found;
+  return ProcessesWith(uid, "/cmdline", [&](const std::vector<std::string_view>& words) {
+    return words.size() == 3 && words[1] == argument;  // the last word is empty
+  });
 }
 
 bool MayLive(const base::ProcessId& process) {
