@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "base/process_id.h"
+#include "base/try.h"
 #include "base/unique_fd.h"
 
 namespace carma::base {
@@ -56,8 +57,7 @@ Result<ClockOrigin> ReadServerClock(const std::string& path) {
       status.st_size != static_cast<off_t>(head.bytes)) {
     return Fail(ErrorCode::kCorrupt, path + ": damaged, or not a simulated GPU server");
   }
-  if (Result<Unit> good = CheckServerHead(head, head.bytes, path); !good)
-    return std::unexpected(good.error());
+  CARMA_TRY(CheckServerHead(head, head.bytes, path));
   return head.clock;
 }
 

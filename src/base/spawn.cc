@@ -11,6 +11,7 @@
 
 #include "base/file.h"
 #include "base/pidfd.h"
+#include "base/try.h"
 
 namespace carma::base {
 namespace {
@@ -88,8 +89,7 @@ Result<UniqueFd> MemoryFile(std::string_view text) {
   if (file && file.get() < kBehindPlaces)
     file.reset(::fcntl(file.get(), F_DUPFD_CLOEXEC, kBehindPlaces));
   if (!file) return Unavailable(std::string("memory: ") + std::strerror(errno));
-  if (Result<Unit> written = WriteAll(file.get(), text); !written)
-    return std::unexpected(written.error());
+  CARMA_TRY(WriteAll(file.get(), text));
   if (::lseek(file.get(), 0, SEEK_SET) != 0)
     return Unavailable(std::string("memory: ") + std::strerror(errno));
   return file;

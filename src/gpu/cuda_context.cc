@@ -22,6 +22,7 @@
 #include "base/file.h"
 #include "base/spawn.h"
 #include "base/text.h"
+#include "base/try.h"
 #include "base/unique_fd.h"
 
 namespace carma::gpu {
@@ -379,13 +380,11 @@ std::expected<ContextCost, ContextTrouble> MeasureContext(Probe& probe, std::siz
   if (std::string obstacle = ContextObstacle(info, before); !obstacle.empty())
     return Trouble(Kind::kUnclear, std::move(obstacle));
   Holder holder;
-  if (auto started = holder.Start(options.holder, info.uuid); !started)
-    return std::unexpected(started.error());
-  const Tried<std::string> pci = holder.Await(options.patience);
-  if (!pci) return std::unexpected(pci.error());
-  if (*pci != "-" && !info.pci.empty() && PlainPci(*pci) != PlainPci(info.pci)) {
+  CARMA_TRY(holder.Start(options.holder, info.uuid));
+  const std::string pci = CARMA_TRY(holder.Await(options.patience));
+  if (pci != "-" && !info.pci.empty() && PlainPci(pci) != PlainPci(info.pci)) {
     return Trouble(Kind::kUnclear, fmt::format("CUDA used the GPU at {} instead of the one at {}",
-                                               base::Printable(*pci, 40), info.pci));
+                                               base::Printable(pci, 40), info.pci));
   }
   return Weigh(probe, device, before->used_mib, holder.pid(), options.settling);
 }

@@ -79,16 +79,14 @@ Result<Recording> ParseRecording(std::string_view text) {
     text.remove_prefix(end + 1);
     const std::string where = "line " + std::to_string(number);
     if (!recording) {
-      Result<Recording> head = ParseHead(line);
-      if (!head) return base::Wrap(head.error(), where);
-      recording = std::move(*head);
+      recording = CARMA_TRY(base::Wrap(ParseHead(line), where));
       continue;
     }
-    Result<RecordedAnswer> answer = ParseAnswer(line, recording->devices.size());
-    if (!answer) return base::Wrap(answer.error(), where);
-    if (!recording->answers.empty() && answer->at < recording->answers.back().at)
+    RecordedAnswer answer =
+        CARMA_TRY(base::Wrap(ParseAnswer(line, recording->devices.size()), where));
+    if (!recording->answers.empty() && answer.at < recording->answers.back().at)
       return Invalid(where + ": /at_ms: expected a time not before the previous one");
-    recording->answers.push_back(std::move(*answer));
+    recording->answers.push_back(std::move(answer));
   }
   if (!recording) return Invalid("line 1: expected a recording header");
   return std::move(*recording);

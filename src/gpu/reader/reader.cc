@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/line_socket.h"
+#include "base/try.h"
 #include "gpu/nvml_probe.h"
 #include "gpu/reader/reader_wire.h"
 
@@ -57,10 +58,9 @@ Result<Unit> ServeReader(base::UniqueFd socket, const std::string& nvml_library)
     const Result<std::string> line = daemon.Receive(kForEver);
     if (!line && line.error().code == ErrorCode::kUnavailable) continue;
     if (!line) return Unit{};
-    const Result<ReaderRequest> request = ParseRequest(*line);
-    if (!request) return std::unexpected(request.error());
+    const ReaderRequest request = CARMA_TRY(ParseRequest(*line));
     const ReaderAnswer answer =
-        std::visit([&reader](const auto& each) { return reader.Answer(each); }, *request);
+        std::visit([&reader](const auto& each) { return reader.Answer(each); }, request);
     if (!daemon.Send(FormatAnswer(answer))) return Unit{};
   }
 }

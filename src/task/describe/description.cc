@@ -182,11 +182,10 @@ Result<Unit> Description::Set(std::string_view option, std::string_view value,
   if (!is_switch && value.empty() && info->name != "comment")
     return Invalid(place + ": expected a value (" + std::string(info->value) + ")");
   draft_.remarks.clear();
-  Result<Unit> set = StoreOption(*info, value, file, draft_);
-  if (!set) return base::Wrap(set.error(), place);
+  CARMA_TRY(base::Wrap(StoreOption(*info, value, file, draft_), place));
   place += ": ";
   for (const std::string& remark : draft_.remarks) Warn(std::string(place).append(remark));
-  return set;
+  return Unit{};
 }
 
 void Description::SetCommand(std::vector<std::string> argv) {
@@ -243,11 +242,8 @@ Result<std::vector<TaskSpec>> Description::Finish(const SubmitterContext& contex
   spec.umask = context.umask;
   for (const std::string& name : FillEnvironment(draft_.exported, context, spec))
     Warn("environment variable " + name + " is not UTF-8 and is omitted");
-  if (draft_.begin) {
-    const Result<base::Time> begin = ParseBegin(*draft_.begin, context.now);
-    if (!begin) return base::Wrap(begin.error(), "--begin");
-    spec.begin = *begin;
-  }
+  if (draft_.begin)
+    spec.begin = CARMA_TRY(base::Wrap(ParseBegin(*draft_.begin, context.now), "--begin"));
   if (draft_.slurm) {
     FillSlurm(*draft_.slurm, context, spec);
     for (std::string& unread : FillHost(*draft_.slurm, spec)) Warn(std::move(unread));

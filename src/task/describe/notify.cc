@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "base/text.h"
+#include "base/try.h"
 
 namespace carma::task {
 namespace {
@@ -136,8 +137,7 @@ Result<NotifyRule> ParseNotifyRule(std::string_view text) {
   if (std::vector<std::string> events = EventsOf(last); !events.empty()) {
     rule.target = text.substr(0, colon);
     rule.events = std::move(events);
-    const Result<NotifyTarget> target = ParseWritten(rule.target);
-    if (!target) return std::unexpected(target.error());
+    CARMA_TRY(ParseWritten(rule.target));
     return rule;
   }
   const Result<NotifyTarget> target = ParseWritten(text);

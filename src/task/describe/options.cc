@@ -69,22 +69,17 @@ Result<Unit> SetReadable(Draft& draft, std::string_view value) {
   return SetText<kMember>(draft, value);
 }
 
-Result<Unit> SetGpuCount(Draft& draft, Result<GpuCount> count) {
-  if (!count) return std::unexpected(count.error());
-  draft.remarks = std::move(count->remarks);
-  if (!count->counted) return Unit{};
-  draft.spec.gpus = count->gpus;
+template <auto kParse>
+Result<Unit> SetGpuCount(Draft& draft, std::string_view value) {
+  GpuCount count = CARMA_TRY(kParse(value));
+  draft.remarks = std::move(count.remarks);
+  if (!count.counted) return Unit{};
+  draft.spec.gpus = count.gpus;
   draft.gpus_counted = true;
   // A later "2" completely replaces an earlier "a100:1", including its type.
-  if (count->type || draft.type_with_count) draft.spec.gpu_type = count->type;
-  draft.type_with_count = count->type.has_value();
+  if (count.type || draft.type_with_count) draft.spec.gpu_type = count.type;
+  draft.type_with_count = count.type.has_value();
   return Unit{};
-}
-Result<Unit> SetGpus(Draft& draft, std::string_view value) {
-  return SetGpuCount(draft, ParseGpus(value));
-}
-Result<Unit> SetGres(Draft& draft, std::string_view value) {
-  return SetGpuCount(draft, ParseGres(value));
 }
 
 Result<Unit> SetGpuType(Draft& draft, std::string_view value) {
@@ -286,9 +281,9 @@ constexpr std::array kRows{
     Row{{"name", 0, "NAME", "the same as --job-name", false}, SetText<&TaskSpec::name>},
     Row{{"gpus", 'G', "[TYPE:]N",
          "number of GPUs, optionally of one type: 2, a100:2 (default 1; 0: no GPU)", true},
-        SetGpus},
-    Row{{"gres", 0, "gpu:[TYPE:]N", "Slurm's form of --gpus", true}, SetGres},
-    Row{{"gpus-per-node", 0, "[TYPE:]N", "Slurm's form of --gpus", true}, SetGpus},
+        SetGpuCount<ParseGpus>},
+    Row{{"gres", 0, "gpu:[TYPE:]N", "Slurm's form of --gpus", true}, SetGpuCount<ParseGres>},
+    Row{{"gpus-per-node", 0, "[TYPE:]N", "Slurm's form of --gpus", true}, SetGpuCount<ParseGpus>},
     Row{{"gpu-type", 0, "NAME", "only GPUs of this model: a100, a100-40, rtx4090; or any", false},
         SetGpuType},
     Row{{"constraint", 'C', "NAME", "Slurm's form of --gpu-type, if it names a model", true},

@@ -56,9 +56,8 @@ class Parser {
     if (text_.starts_with("\xEF\xBB\xBF")) text_.remove_prefix(3);
     lines_ = base::Split(text_, '\n');
     while (!lines_.empty() && base::Trim(lines_.back()).empty()) lines_.pop_back();
-    Result<Unit> read = CheckBytes();
-    if (read) read = IsNamed() ? ReadNamed() : ReadPositional();
-    if (!read) return std::unexpected(read.error());
+    CARMA_TRY(CheckBytes());
+    CARMA_TRY(IsNamed() ? ReadNamed() : ReadPositional());
     return std::move(file_);
   }
 

@@ -4,6 +4,7 @@
 
 #include "base/csv.h"
 #include "base/text.h"
+#include "base/try.h"
 
 namespace carma::task {
 namespace {
@@ -73,11 +74,11 @@ Result<std::vector<Parameters>> ParseSweepTable(std::string_view text, std::stri
   for (const std::string& name : names) {
     if (!IsParameterName(name)) return base::Wrap(BadName(name).error(), std::string(where));
   }
-  const Result<base::CsvTable> table = base::CsvTable::Parse(text, names, kMaxArrayTasks, where);
-  if (!table) return std::unexpected(table.error());
+  const base::CsvTable table =
+      CARMA_TRY(base::CsvTable::Parse(text, names, kMaxArrayTasks, where));
   std::vector<Parameters> rows;
-  for (std::size_t i = 0; i < table->size(); ++i) {
-    const base::CsvRow row = table->Row(i);
+  for (std::size_t i = 0; i < table.size(); ++i) {
+    const base::CsvRow row = table.Row(i);
     Parameters& parameters = rows.emplace_back();
     for (const std::string& name : names) parameters.emplace(name, row.Text(name));
   }

@@ -7,6 +7,7 @@
 #include <iterator>
 
 #include "base/text.h"
+#include "base/try.h"
 #include "task/lease/lease_processes.h"
 
 namespace carma::task {
@@ -112,8 +113,7 @@ Result<bool> LeaseBook::MayAdopt(core::TaskId id, const LeaseProcess& process) c
     return Denied("process {} does not belong to the job step that requested lease {}",
                   process.process.pid, id);
   }
-  if (const Result<Unit> free = MayHaveLease(process.process.pid); !free)
-    return std::unexpected(free.error());
+  CARMA_TRY(MayHaveLease(process.process.pid));
   return false;
 }
 
@@ -126,8 +126,7 @@ Result<Unit> AddLeaseMember(Lease& lease, LeaseMember member) {
     if (!lease.adopted && each.keeper) fresh.push_back({each.process, {}, true});
   }
   fresh.push_back({member.process, {}, member.keeper});
-  const Result<Unit> kept = KeepMembers(lease, fresh);
-  if (!kept) return base::Wrap(kept.error(), "recording which process adopts a lease");
+  CARMA_TRY(base::Wrap(KeepMembers(lease, fresh), "recording which process adopts a lease"));
   if (!lease.adopted)
     std::erase_if(lease.members, [](const LeaseMember& each) { return !each.keeper; });
   lease.members.push_back(std::move(member));

@@ -103,8 +103,7 @@ class RealLeaseLauncher final : public LeaseLauncher {
     if (!Adopted(id)) return Conflict("lease {} has not been adopted", id);
     LeaseEnd told = end;
     if (!base::IsUtf8(told.stderr_tail)) told.stderr_tail.clear();
-    const Result<Unit> kept = KeepEnd(*Find(id), told);
-    if (!kept) return base::Wrap(kept.error(), "recording how a lease ended");
+    CARMA_TRY(base::Wrap(KeepEnd(*Find(id), told), "recording how a lease ended"));
     End(id, told);
     return Unit{};
   }

@@ -79,9 +79,8 @@ Result<Unit> MakeFolders(const MpsOrder& order, const UniqueFd& mine) {
   const uid_t uid = order.id.uid;
   const gid_t gid = order.id.gid;
   const std::string name = MpsFolderName(order.id.gpus);
-  Result<UniqueFd> pipes = OpenOwn(mine, name, uid, gid, order.id.shared);
-  if (!pipes) return std::unexpected(pipes.error());
-  UniqueFd logs = CARMA_TRY(OpenOwn(mine, MpsLogName(order.id.gpus), uid, gid));
+  CARMA_TRY(OpenOwn(mine, name, uid, gid, order.id.shared));
+  const UniqueFd logs = CARMA_TRY(OpenOwn(mine, MpsLogName(order.id.gpus), uid, gid));
   if (order.argv.size() > 1 && order.argv[1] == "-d") PutLogsAside(logs);
   return Unit{};
 }
@@ -116,10 +115,9 @@ Result<Unit> Become(const MpsOrder& order) {
   if (!CanSwitchUser() && uid != ::getuid())
     return Denied("carmad does not run as root, so it cannot serve user " + std::to_string(uid));
   const UserInfo user = CARMA_TRY(LookUpUser(uid, order.id.gid));
-  const Result<UniqueFd> base = OpenBase(order.dir);
-  if (!base) return std::unexpected(base.error());
+  const UniqueFd base = CARMA_TRY(OpenBase(order.dir));
   const UniqueFd mine =
-      CARMA_TRY(OpenOwn(*base, MpsOwnerFolder(order.id), uid, order.id.gid, order.id.shared));
+      CARMA_TRY(OpenOwn(base, MpsOwnerFolder(order.id), uid, order.id.gid, order.id.shared));
   ResetProcess();
   CARMA_TRY(TakeRights(user));
   CARMA_TRY(MakeFolders(order, mine));

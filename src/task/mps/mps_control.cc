@@ -33,6 +33,7 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
 constexpr const char* kCsv = "--format=csv,noheader";
+constexpr const char* kServerList = "the MPS control daemon's server list";
 constexpr std::size_t kMaxAnswer = 256 << 10;
 constexpr int kLookAgainMs = 20;
 constexpr milliseconds kAfterKill{500};
@@ -195,8 +196,7 @@ Result<MpsAbilities> MpsControl::Try(Deadline deadline) const {
   Quit(deadline);
   if (!listed) return std::unexpected(listed.error());
   if (!said) return std::unexpected(said.error());
-  if (const Result<std::vector<pid_t>> pids = ParseMpsPids(*listed); !pids)
-    return base::Wrap(pids.error(), "the MPS control daemon's server list");
+  CARMA_TRY(base::Wrap(ParseMpsPids(*listed), kServerList));
   const Result<MpsServerState> state = ParseMpsServerState(*said);
   if (!state && state.error().code != ErrorCode::kNotFound)
     return Unavailable(state.error().message);
@@ -211,9 +211,8 @@ Result<std::optional<MpsServer>> MpsControl::Look(Deadline deadline) const {
   logs_.Bound();
   if (MpsSpeaksThree(daemon->pid)) return LookForNamed(deadline);
   const std::string listed = CARMA_TRY(Ask("get_server_list", deadline));
-  const Result<std::vector<pid_t>> pids = ParseMpsPids(listed);
-  if (!pids) return base::Wrap(pids.error(), "the MPS control daemon's server list");
-  for (const pid_t pid : *pids) {
+  const std::vector<pid_t> pids = CARMA_TRY(base::Wrap(ParseMpsPids(listed), kServerList));
+  for (const pid_t pid : pids) {
     const std::optional<base::ProcessStat> stat = base::ReadProcessStat(pid);
     if (!stat || stat->dead()) continue;
     const std::string said = CARMA_TRY(Ask("get_server_status " + std::to_string(pid), deadline));
@@ -226,9 +225,8 @@ Result<std::optional<MpsServer>> MpsControl::Look(Deadline deadline) const {
 
 Result<std::optional<MpsServer>> MpsControl::LookForNamed(Deadline deadline) const {
   const std::string listed = CARMA_TRY(Run({"server", "list", kCsv}, "", deadline));
-  const Result<std::vector<MpsServerRow>> rows = ParseMpsServerRows(listed);
-  if (!rows) return base::Wrap(rows.error(), "the MPS control daemon's server list");
-  for (const MpsServerRow& row : *rows) {
+  const auto rows = CARMA_TRY(base::Wrap(ParseMpsServerRows(listed), kServerList));
+  for (const MpsServerRow& row : rows) {
     const std::optional<base::ProcessStat> stat = base::ReadProcessStat(row.pid);
     if (row.uid == id_.uid && stat && !stat->dead())
       return MpsServer{stat->id, row.state, row.name};
@@ -291,17 +289,14 @@ Result<std::vector<pid_t>> MpsControl::Clients(const MpsServer& server, Deadline
   const std::string listed = CARMA_TRY(
       server.name.empty() ? Ask("get_client_list " + std::to_string(server.process.pid), deadline)
                           : Run({"client", "list", "--server=" + server.name, kCsv}, "", deadline));
-  Result<std::vector<pid_t>> pids = ParseMpsPids(listed);
-  if (!pids) return base::Wrap(pids.error(), "the MPS control daemon's client list");
-  return pids;
+  return base::Wrap(ParseMpsPids(listed), "the MPS control daemon's client list");
 }
 
 Result<Unit> MpsControl::TerminateClient(const MpsServer& server, pid_t client,
                                          Deadline deadline) const {
   if (!server.name.empty()) {
-    const Result<std::string> ended =
-        Run({"client", "terminate", std::to_string(client)}, "", deadline);
-    return ended ? Result<Unit>(Unit{}) : std::unexpected(ended.error());
+    CARMA_TRY(Run({"client", "terminate", std::to_string(client)}, "", deadline));
+    return Unit{};
   }
   const std::string said = CARMA_TRY(
       Ask("terminate_client " + std::to_string(server.process.pid) + " " + std::to_string(client),
@@ -362,8 +357,7 @@ Result<MpsPartition> MpsControl::AddPartition(double share, Deadline deadline) c
 // Success is not checked here, because the reply text is not documented. The partition list shows
 // whether the partition is gone.
 Result<Unit> MpsControl::RemovePartition(const std::string& partition, Deadline deadline) const {
-  const Result<std::string> said = Ask("sm_partition rm " + id_.gpus + " " + partition, deadline);
-  if (!said) return std::unexpected(said.error());
+  CARMA_TRY(Ask("sm_partition rm " + id_.gpus + " " + partition, deadline));
   return Unit{};
 }
 

@@ -1,6 +1,7 @@
 #include "task/notify/order.h"
 
 #include "base/fields_json.h"
+#include "base/try.h"
 
 namespace carma::task {
 
@@ -9,9 +10,8 @@ std::string ToText(const NoticeOrder& order) {
 }
 
 Result<NoticeOrder> ParseNoticeOrder(std::string_view text) {
-  const Result<base::Json> json = base::ParseJson(text);
-  if (!json) return std::unexpected(json.error());
-  return base::FieldsFromJson<NoticeOrder>(*json, "", base::Unknown::kRefused);
+  const base::Json json = CARMA_TRY(base::ParseJson(text));
+  return base::FieldsFromJson<NoticeOrder>(json, "", base::Unknown::kRefused);
 }
 
 }  // namespace carma::task

@@ -17,6 +17,7 @@
 #include "base/file.h"
 #include "base/host.h"
 #include "base/text.h"
+#include "base/try.h"
 #include "base/unique_fd.h"
 #include "task/describe/notify.h"
 #include "task/notify/forms.h"
@@ -158,12 +159,11 @@ Result<Unit> TakeRights(const NoticeOrder& order, const NotifyTarget& target) {
   if (!CanSwitchUser()) return Unit{};
   const bool nobody = order.uid == 0 && target.kind == NotifyKind::kWebhook;
   if (order.uid == 0 && !nobody) return Unit{};
-  const Result<UserInfo> user =
-      LookUpUser(nobody ? kNobody : order.uid, nobody ? kNobody : order.gid);
-  if (!user) return std::unexpected(user.error());
-  const std::string why = nobody ? "" : WhyNotTheSubmitter(order.uid, order.user, user->name);
-  if (!why.empty()) return user->name.empty() ? Unavailable("{}", why) : Conflict("{}", why);
-  return BecomeUser(*user);
+  const UserInfo user =
+      CARMA_TRY(LookUpUser(nobody ? kNobody : order.uid, nobody ? kNobody : order.gid));
+  const std::string why = nobody ? "" : WhyNotTheSubmitter(order.uid, order.user, user.name);
+  if (!why.empty()) return user.name.empty() ? Unavailable("{}", why) : Conflict("{}", why);
+  return BecomeUser(user);
 }
 
 // Sets the same limits as for a task. Mail programs are exempt, because they deliver with the

@@ -12,20 +12,20 @@
 #include <csignal>
 
 #include "base/file.h"
+#include "base/try.h"
 #include "base/unique_fd.h"
 #include "base/user.h"
 
 namespace carma::task {
 
 Result<UserInfo> LookUpUser(std::uint32_t uid, std::uint32_t gid) {
-  const Result<std::optional<base::UserEntry>> entry = base::FindUser(uid);
-  if (!entry) return std::unexpected(entry.error());
+  const std::optional<base::UserEntry> entry = CARMA_TRY(base::FindUser(uid));
   UserInfo user{.uid = uid, .gid = gid, .groups = {gid}};
-  if (!*entry) return user;
-  user.gid = (*entry)->gid;
-  user.name = (*entry)->name;
-  if (!(*entry)->home.empty()) user.home = (*entry)->home;
-  if (!(*entry)->shell.empty()) user.shell = (*entry)->shell;
+  if (!entry) return user;
+  user.gid = entry->gid;
+  user.name = entry->name;
+  if (!entry->home.empty()) user.home = entry->home;
+  if (!entry->shell.empty()) user.shell = entry->shell;
   user.groups = base::GroupsOf(user.name, user.gid);
   // The user may have left this group since submission.
   if (std::ranges::find(user.groups, gid) != user.groups.end()) user.gid = gid;

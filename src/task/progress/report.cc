@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/fields_json.h"
+#include "base/try.h"
 
 namespace carma::task {
 namespace {
@@ -25,10 +26,9 @@ std::string ToText(const ProgressReport& report) {
 }
 
 Result<ProgressReport> ParseProgressReport(std::string_view text) {
-  const Result<base::Json> json = base::ParseJson(text);
-  if (!json) return std::unexpected(json.error());
+  const base::Json json = CARMA_TRY(base::ParseJson(text));
   Result<ProgressReport> report =
-      base::FieldsFromJson<ProgressReport>(*json, "", base::Unknown::kPassedOver);
+      base::FieldsFromJson<ProgressReport>(json, "", base::Unknown::kPassedOver);
   // Both fields are shown to users unchanged, so they are checked.
   if (report && (!ProgressReport::IsPhase(report->phase) || !ProgressReport::IsUnit(report->unit)))
     return Invalid("progress: unknown phase or unit");

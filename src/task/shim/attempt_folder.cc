@@ -42,8 +42,7 @@ Result<Unit> WriteNew(const std::string& path, std::string_view text, mode_t mod
                       gid_t gid) {
   UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!fd) return FailErrno(errno, path);
-  if (Result<Unit> written = base::WriteAll(fd.get(), text); !written)
-    return base::Wrap(written.error(), path);
+  CARMA_TRY(base::Wrap(base::WriteAll(fd.get(), text), path));
   const bool own = uid == ::geteuid();
   if ((!own && CanSwitchUser() && ::fchown(fd.get(), uid, gid) != 0) ||
       ::fchmod(fd.get(), mode) != 0) {

@@ -18,6 +18,7 @@
 #include "base/log.h"
 #include "base/pidfd.h"
 #include "base/text.h"
+#include "base/try.h"
 #include "task/process/process_tree.h"
 #include "task/shim/attempt_folder.h"
 #include "task/shim/launcher_poll.h"
@@ -426,7 +427,7 @@ void ShimLauncher::SetTimer() {
 
 Result<std::unique_ptr<Launcher>> MakeShimLauncher(ShimLauncherOptions options) {
   auto launcher = std::make_unique<ShimLauncher>(std::move(options));
-  if (Result<Unit> opened = launcher->Open(); !opened) return std::unexpected(opened.error());
+  CARMA_TRY(launcher->Open());
   return launcher;
 }
 

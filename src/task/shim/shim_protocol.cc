@@ -48,9 +48,7 @@ Result<T> Parse(std::string_view text) {
 Result<Unit> WriteDraft(const std::string& path, const std::string& text) {
   UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
   if (!fd) return FailErrno(errno, path);
-  if (Result<Unit> written = base::WriteAll(fd.get(), text); !written)
-    return base::Wrap(written.error(), path);
-  return Unit{};
+  return base::Wrap(base::WriteAll(fd.get(), text), path);
 }
 
 Result<Unit> SyncPath(const std::string& path, int flags) {
@@ -161,8 +159,7 @@ Result<Unit> ReservedFile::Commit(std::string_view text, bool durable) {
   // Opened without O_TRUNC, because the file must keep its blocks on disk.
   UniqueFd fd(::open(reserve.c_str(), O_WRONLY | O_CLOEXEC));
   if (!fd) return FailErrno(errno, reserve);
-  Result<Unit> written = base::WriteAll(fd.get(), text);
-  if (!written) return base::Wrap(written.error(), reserve);
+  CARMA_TRY(base::Wrap(base::WriteAll(fd.get(), text), reserve));
   if (::ftruncate(fd.get(), static_cast<off_t>(text.size())) != 0) return FailErrno(errno, reserve);
   if (durable && ::fsync(fd.get()) != 0) return FailErrno(errno, reserve);
   if (::rename(reserve.c_str(), path.c_str()) != 0) return FailErrno(errno, path);

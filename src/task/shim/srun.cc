@@ -122,9 +122,9 @@ class Reader {
     if (is("gpus", 'G') || is("gpus-per-node", 0) || is("gres", 0)) {
       std::string text;
       CARMA_TRY(into(text));
-      const Result<GpuCount> count = name == "gres" ? ParseGres(text) : ParseGpus(text);
-      if (!count) return base::Wrap(count.error(), word);
-      if (count->counted) plan_.step_gpus = count->gpus;
+      const GpuCount count =
+          CARMA_TRY(base::Wrap(name == "gres" ? ParseGres(text) : ParseGpus(text), word));
+      if (count.counted) plan_.step_gpus = count.gpus;
       return Unit{};
     }
     if (is("ntasks", 'n') || is("nodes", 'N') || is("cpus-per-task", 'c') ||
@@ -165,8 +165,8 @@ class Reader {
     const SlurmOption* known = FindSrunOption(name);
     if (known == nullptr) return Invalid("unknown option " + base::Printable(word, 60));
     if (!known->takes_value) return Unit{};
-    const Result<std::string> value = Value(word, attached);
-    return value ? Result<Unit>(Unit{}) : std::unexpected(value.error());
+    CARMA_TRY(Value(word, attached));
+    return Unit{};
   }
 
   const std::vector<std::string>& words_;
