@@ -113,11 +113,10 @@ std::optional<Found> FindLoop(string_view line) {
   }
   if (!found || found->counter.total) return found;
   for (const string_view word : {"total_steps", "max_steps", "total_iters", "max_iters"}) {
-    const std::size_t at = FindWord(line, word);
-    if (at == string_view::npos) continue;
-    Scan scan{line, at + word.size()};
-    scan.SkipAny("\"':= ", 8);
-    const std::optional<double> total = scan.Count();
+    std::optional<Scan> scan = AfterWord(line, word);
+    if (!scan) continue;
+    scan->SkipAny("\"':= ", 8);
+    const std::optional<double> total = scan->Count();
     if (total && *total >= 1 && *total >= found->counter.done) found->counter.total = total;
   }
   return found;

@@ -38,11 +38,10 @@ bool OfOtherData(string_view before) {
 }
 
 std::optional<double> SpanAfter(string_view line, string_view word) {
-  const std::size_t at = FindWord(line, word);
-  if (at == string_view::npos) return std::nullopt;
-  Scan scan{line, at + word.size()};
-  scan.SkipAny("\"':= ", 8);
-  return scan.Span();
+  std::optional<Scan> scan = AfterWord(line, word);
+  if (!scan) return std::nullopt;
+  scan->SkipAny("\"':= ", 8);
+  return scan->Span();
 }
 
 // Reads the steps per second, or computes them from the time per step.
@@ -50,23 +49,21 @@ std::optional<double> ReadStepRate(string_view line) {
   constexpr string_view kTimes[] = {
       "time", "elapsed time per iteration", "step_time", "iter_time", "ms/batch", "seconds"};
   for (const string_view word : kTimes) {
-    const std::size_t at = FindWord(line, word);
-    if (at == string_view::npos) continue;
-    Scan scan{line, at + word.size()};
-    scan.SkipAny("\"' ", 8);
-    const bool in_ms = scan.Skip("(ms)") || word.starts_with("ms/");
-    (void)scan.Skip("(s)");
-    scan.SkipAny("\"':= ", 8);
-    std::optional<double> seconds = scan.Number();
-    if (!seconds || scan.peek() == ':') continue;
-    if (in_ms || scan.Skip("ms") || scan.Skip(" ms")) *seconds /= 1000;
+    std::optional<Scan> scan = AfterWord(line, word);
+    if (!scan) continue;
+    scan->SkipAny("\"' ", 8);
+    const bool in_ms = scan->Skip("(ms)") || word.starts_with("ms/");
+    (void)scan->Skip("(s)");
+    scan->SkipAny("\"':= ", 8);
+    std::optional<double> seconds = scan->Number();
+    if (!seconds || scan->peek() == ':') continue;
+    if (in_ms || scan->Skip("ms") || scan->Skip(" ms")) *seconds /= 1000;
     if (*seconds > 1e-6 && *seconds < 1e5) return 1 / *seconds;
   }
   // Fairseq prints its updates per second as "ups".
-  if (const std::size_t at = FindWord(line, "ups"); at != string_view::npos) {
-    Scan scan{line, at + 3};
-    scan.SkipAny("\"':= ", 4);
-    const std::optional<double> rate = scan.Number();
+  if (std::optional<Scan> scan = AfterWord(line, "ups")) {
+    scan->SkipAny("\"':= ", 4);
+    const std::optional<double> rate = scan->Number();
     if (rate && *rate > 0) return rate;
   }
   return std::nullopt;

@@ -82,13 +82,12 @@ double Share(const Counter& counter) {
 
 // Reads the cell that follows the cell with this name, as in "|    loss   | -0.0404   |".
 std::optional<double> Cell(string_view line, string_view name) {
-  const std::size_t at = FindWord(line, name);
-  if (at == string_view::npos) return std::nullopt;
-  Scan scan{line, at + name.size()};
-  scan.SkipAny(" ");
-  if (!scan.Skip("|")) return std::nullopt;
-  scan.SkipAny(" ");
-  return scan.Number();
+  std::optional<Scan> scan = AfterWord(line, name);
+  if (!scan) return std::nullopt;
+  scan->SkipAny(" ");
+  if (!scan->Skip("|")) return std::nullopt;
+  scan->SkipAny(" ");
+  return scan->Number();
 }
 
 }  // namespace

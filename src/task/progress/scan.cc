@@ -147,4 +147,14 @@ bool HasWord(std::string_view text, std::string_view word) {
   return FindWord(text, word) != std::string_view::npos;
 }
 
+std::optional<Scan> AfterWord(std::string_view line, std::string_view word) {
+  const std::size_t at = FindWord(line, word);
+  return at == line.npos ? std::nullopt : std::optional(Scan{line, at + word.size()});
+}
+
+std::optional<Scan> AfterText(std::string_view line, std::string_view text) {
+  const std::size_t at = line.find(text);
+  return at == line.npos ? std::nullopt : std::optional(Scan{line, at + text.size()});
+}
+
 }  // namespace carma::task

@@ -52,25 +52,23 @@ std::optional<Reading> ReadBoosting(string_view line) {
 std::optional<Reading> ReadTimm(string_view line) {
   if (!line.contains('[')) return std::nullopt;
   for (const string_view word : {"train", "test", "valid", "validation", "val"}) {
-    const std::size_t at = FindWord(line, word);
-    if (at == string_view::npos) continue;
-    Scan scan{line, at + word.size()};
-    if (!scan.Skip(":")) continue;
-    scan.SkipAny(" ");
+    std::optional<Scan> scan = AfterWord(line, word);
+    if (!scan || !scan->Skip(":")) continue;
+    scan->SkipAny(" ");
     Reading reading{.phase = word == "train" ? Phase::kTrain : Phase::kEval, .unit = "step"};
-    if (const std::optional<Counter> epoch = ReadPair(scan)) {
+    if (const std::optional<Counter> epoch = ReadPair(*scan)) {
       reading.epoch = epoch;
-    } else if (const std::optional<double> number = scan.Count()) {
+    } else if (const std::optional<double> number = scan->Count()) {
       reading.epoch = Counter{*number, std::nullopt};
     }
-    scan.SkipAny(" ");
-    if (!scan.Skip("[")) continue;
-    scan.SkipAny(" ");
-    const std::optional<Counter> loop = ReadPair(scan);
+    scan->SkipAny(" ");
+    if (!scan->Skip("[")) continue;
+    scan->SkipAny(" ");
+    const std::optional<Counter> loop = ReadPair(*scan);
     if (!loop) continue;
     reading.loop = *loop;
     // "Train: [12/300][450/1251]" names the epoch first.
-    Scan inner = scan;
+    Scan inner = *scan;
     if (!reading.epoch && inner.Skip("][")) {
       if (const std::optional<Counter> steps = ReadPair(inner)) {
         reading.epoch = *loop;
@@ -87,14 +85,13 @@ std::optional<Reading> ReadTimm(string_view line) {
 // train_loss: 0.5"), PyTorch's tutorials ("loss: 2.3  [ 6464/60000]" and "[1,  2000] loss: 2.2")
 // and Detectron2's evaluation ("Inference done 11/5000. … ETA=0:05:53").
 std::optional<Reading> ReadHead(string_view line) {
-  Scan scan{line};
-  scan.SkipAny(" ");
-  if (const std::size_t at = line.find("Inference done "); at != string_view::npos) {
-    scan.at = at + 15;
-    const std::optional<Counter> loop = ReadPair(scan);
+  if (std::optional<Scan> inference = AfterText(line, "Inference done ")) {
+    const std::optional<Counter> loop = ReadPair(*inference);
     if (!loop) return std::nullopt;
     return Reading{.phase = Phase::kEval, .unit = "iter", .loop = *loop, .eta_s = ReadEta(line)};
   }
+  Scan scan{line};
+  scan.SkipAny(" ");
   Reading reading{.unit = "step", .loss = ReadLoss(line)};
   if (!reading.loss) return std::nullopt;
   if (const std::size_t at = line.rfind('['); at != string_view::npos && line.ends_with(']')) {
@@ -152,17 +149,15 @@ std::optional<Reading> ReadRange(string_view line) {
 
 // Reads a Marian line: "[2026-01-02 03:04:05] Ep. 2 : Up. 500 : Sen. 31,937 : Cost 4.2 : …".
 std::optional<Reading> ReadMarian(string_view line) {
-  const std::size_t epoch = line.find("Ep. ");
-  const std::size_t update = line.find(" : Up. ");
-  if (epoch == string_view::npos || update == string_view::npos || update < epoch)
-    return std::nullopt;
-  const std::optional<double> number = Scan{line, epoch + 4}.Count();
-  const std::optional<double> done = Scan{line, update + 7}.Count();
+  std::optional<Scan> epoch = AfterText(line, "Ep. ");
+  std::optional<Scan> update = AfterText(line, " : Up. ");
+  if (!epoch || !update || update->at < epoch->at) return std::nullopt;
+  const std::optional<double> number = epoch->Count();
+  const std::optional<double> done = update->Count();
   if (!number || !done) return std::nullopt;
   Reading reading{
       .unit = "update", .loop = {*done, std::nullopt}, .epoch = Counter{*number, std::nullopt}};
-  if (const std::size_t cost = line.find(": Cost "); cost != string_view::npos)
-    reading.loss = Scan{line, cost + 7}.Number();
+  if (std::optional<Scan> cost = AfterText(line, ": Cost ")) reading.loss = cost->Number();
   return reading;
 }
 
@@ -190,10 +185,8 @@ std::optional<Reading> ReadDarknet(string_view line) {
 
 // Reads a llama.cpp line: "train: [████      ] data=0000012/0000140 loss=2.31±0.1 … ETA=00:02:08".
 std::optional<Reading> ReadLlama(string_view line) {
-  const std::size_t data = line.find("] data=");
-  if (data == string_view::npos) return std::nullopt;
-  Scan scan{line, data + 7};
-  const std::optional<Counter> loop = ReadPair(scan);
+  std::optional<Scan> data = AfterText(line, "] data=");
+  const std::optional<Counter> loop = data ? ReadPair(*data) : std::nullopt;
   if (!loop) return std::nullopt;
   Reading reading{.phase = PhaseOf(line.substr(0, line.find('['))), .unit = "step", .loop = *loop};
   AddMeasures(reading, line);
@@ -202,11 +195,9 @@ std::optional<Reading> ReadLlama(string_view line) {
 
 // Reads "INFO :      [ROUND 3]" from Flower, which prints the number of rounds when it starts.
 std::optional<Reading> ReadFlower(string_view line) {
-  const std::size_t round = line.find("[ROUND ");
-  if (round == string_view::npos) return std::nullopt;
-  Scan scan{line, round + 7};
-  const std::optional<double> number = scan.Count();
-  if (!number || !scan.Skip("]")) return std::nullopt;
+  std::optional<Scan> round = AfterText(line, "[ROUND ");
+  const std::optional<double> number = round ? round->Count() : std::nullopt;
+  if (!number || !round->Skip("]")) return std::nullopt;
   return Reading{.unit = "round", .loop = {*number, std::nullopt}};
 }
 
