@@ -40,6 +40,15 @@ Result<std::string> ReadFile(const std::string& path, std::size_t max_bytes) {
   return Wrap(ReadAll(fd.get(), max_bytes), path);
 }
 
+std::string NamedLine(const std::string& file, std::string_view name) {
+  constexpr std::size_t kMost = 1 << 20;
+  const std::string text = ReadFile(file, kMost).value_or("");
+  for (const std::string_view line : Split(text, '\n')) {
+    if (line.starts_with(name)) return std::string(Trim(line.substr(name.size())));
+  }
+  return "";
+}
+
 Result<Unit> WriteAll(int fd, std::string_view data) {
   while (!data.empty()) {
     const ssize_t n = ::write(fd, data.data(), data.size());

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "base/named_line.h"
 #include "base/text.h"
 #include "base/unique_fd.h"
 

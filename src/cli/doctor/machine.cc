@@ -12,7 +12,6 @@
 #include "api/gpu_standing.h"
 #include "api/troubles.h"
 #include "base/file.h"
-#include "base/named_line.h"
 #include "base/process_id.h"
 #include "base/text.h"
 #include "base/unique_fd.h"

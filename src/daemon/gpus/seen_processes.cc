@@ -1,6 +1,6 @@
 #include "daemon/gpus/seen_processes.h"
 
-#include "base/named_line.h"
+#include "base/file.h"
 #include "base/text.h"
 
 namespace carma::daemon {

@@ -11,7 +11,6 @@
 #include <set>
 
 #include "base/file.h"
-#include "base/named_line.h"
 #include "base/text.h"
 #include "task/process/process_tree.h"
 

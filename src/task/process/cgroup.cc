@@ -15,7 +15,6 @@
 #include <fmt/format.h>
 
 #include "base/file.h"
-#include "base/named_line.h"
 #include "base/text.h"
 
 namespace carma::task {

@@ -7,7 +7,6 @@
 
 #include "base/cpu_list.h"
 #include "base/file.h"
-#include "base/named_line.h"
 #include "base/text.h"
 
 namespace carma::task {

@@ -12,7 +12,6 @@
 #include <optional>
 
 #include "base/file.h"
-#include "base/named_line.h"
 #include "base/pidfd.h"
 #include "base/text.h"
 
