@@ -92,7 +92,6 @@ class Parser {
     std::vector<std::string_view> seen;
     for (std::size_t i = 0; i < lines_.size(); ++i) {
       const std::string_view raw = base::Trim(lines_[i]);
-      if (raw.starts_with('#') && file_.comment.empty()) file_.comment = base::Trim(raw.substr(1));
       const std::string_view line = WithoutComment(raw);
       if (line.empty()) continue;
       const std::string_view key = KeyOf(line);
@@ -151,9 +150,7 @@ class Parser {
       if (!WithoutComment(lines_[i]).empty()) return Expected(i + 1, "nothing more", lines_[i]);
     }
     const auto value = [&](std::size_t i) { return WithoutComment(base::Trim(lines_[i])); };
-    std::string_view comment = base::Trim(lines_[0]);
-    if (comment.starts_with('#')) comment.remove_prefix(1);
-    file_.comment = base::Trim(comment);
+    // Line 1 is a comment.
     if (!value(1).empty()) CARMA_TRY(ReadConda(2, value(1)));
     CARMA_TRY(ReadCommand(3, lines_[2]));
     if (value(3).size() > kMaxPathBytes) return Expected(4, "a file name", value(3));

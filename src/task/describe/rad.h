@@ -37,7 +37,6 @@ inline constexpr std::array kRadColumns{
     RadColumn{"faketensor", &RadMemory::faketensor}, RadColumn{"gpumemnet", &RadMemory::gpumemnet}};
 
 struct RadFile {
-  std::string comment;
   std::optional<std::string> conda_env;
   std::vector<std::string> command;  // split as a shell would do it, but run without a shell
   std::optional<std::string> model;  // as written

@@ -29,7 +29,6 @@ std::string Positional(const std::string& columns = "15120\n28923.25\n10666.007\
 TEST(ParseRad, ReadsTheNamedForm) {
   const auto file = ParseRad(kNamed, "x.rad");
   ASSERT_TRUE(file) << file.error().message;
-  EXPECT_EQ(file->comment, "the summary is in the same folder");
   EXPECT_EQ(file->conda_env, "tf");
   EXPECT_EQ(file->command, (std::vector<std::string>{"python", "resnet.py", "--b", "128"}));
   EXPECT_EQ(file->model, "resnet.txt");
@@ -42,7 +41,6 @@ TEST(ParseRad, ReadsTheNamedForm) {
 TEST(ParseRad, ReadsThePositionalForm) {
   const auto file = ParseRad(Positional(), "x.rad");
   ASSERT_TRUE(file) << file.error().message;
-  EXPECT_EQ(file->comment, "resnet50 on ImageNet");
   EXPECT_EQ(file->conda_env, "tf");
   EXPECT_EQ(file->command,
             (std::vector<std::string>{"python", "main.py", "-a", "resnet50", "data set"}));
