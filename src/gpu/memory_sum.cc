@@ -3,15 +3,10 @@
 #include <cstdlib>
 
 #include "gpu/nvml_library.h"
+#include "gpu/units.h"
 
 namespace carma::gpu {
 namespace {
-
-constexpr std::uint64_t kMib = 1 << 20;
-
-std::int64_t MibOf(std::uint64_t bytes) {
-  return static_cast<std::int64_t>(bytes / kMib);
-}
 
 bool Told(const nvml::MemoryV2& memory) {
   return memory.total != nvml::kNoValue64 && memory.reserved != nvml::kNoValue64 &&
@@ -35,10 +30,10 @@ std::vector<UnevenMemory> AskUnevenMemory(const std::string& library) {
     memory.version = nvml::StructVersion<nvml::MemoryV2>(2);
     if (nvml->api.memory_v2(device, &memory) != nvml::kSuccess || !Told(memory)) return;
     const UnevenMemory found{.uuid = uuid,
-                             .total_mib = MibOf(memory.total),
-                             .reserved_mib = MibOf(memory.reserved),
-                             .free_mib = MibOf(memory.free),
-                             .used_mib = MibOf(memory.used)};
+                             .total_mib = WholeMib(Bytes(memory.total)).value(),
+                             .reserved_mib = WholeMib(Bytes(memory.reserved)).value(),
+                             .free_mib = WholeMib(Bytes(memory.free)).value(),
+                             .used_mib = WholeMib(Bytes(memory.used)).value()};
     if (!AddsUp(found)) uneven.push_back(found);
   });
   return uneven;

@@ -64,13 +64,7 @@ ReadResult<Condition> AskCondition(NvmlCalls& calls, const NvmlDevice& device) {
     if (given && mode <= static_cast<std::uint32_t>(ComputeMode::kExclusiveProcess))
       condition.compute_mode = static_cast<ComputeMode>(mode);
   }
-  if (calls.api.mig_mode) {
-    std::uint32_t current = 0, pending = 0;
-    const bool given = CARMA_TRY(calls.Given(device.info.uuid,
-                                             calls.api.mig_mode(device.board, &current, &pending),
-                                             "MIG mode", Weight::kTells));
-    if (given && current <= 1) condition.mig = current == 1;
-  }
+  condition.mig = CARMA_TRY(AskMig(calls, device.board, device.info.uuid));
   CARMA_TRY(AskEcc(calls, device, condition));
   CARMA_TRY(AskRecovery(calls, device, condition));
   return condition;

@@ -72,15 +72,6 @@ ReadResult<Unit> DescribeBoard(NvmlCalls& calls, Board& board) {
   return Unit{};
 }
 
-ReadResult<bool> IsDivided(NvmlCalls& calls, const Board& board) {
-  if (!calls.api.mig_mode) return false;
-  std::uint32_t current = 0, pending = 0;
-  const bool given =
-      CARMA_TRY(calls.Given(board.uuid, calls.api.mig_mode(board.handle, &current, &pending),
-                            "MIG mode", Weight::kTells));
-  return given && current == 1;
-}
-
 // Why a board, with all its instances, cannot be used.
 struct Refusal {
   ReadError error;
@@ -285,8 +276,8 @@ Listed ListInstances(NvmlCalls& calls, const Board& board) {
 
 Listed DevicesOf(NvmlCalls& calls, Board& board) {
   CARMA_TRY(DescribeBoard(calls, board));
-  const bool divided = CARMA_TRY(IsDivided(calls, board));
-  if (divided) return ListInstances(calls, board);
+  const std::optional<bool> divided = CARMA_TRY(AskMig(calls, board.handle, board.uuid));
+  if (divided == true) return ListInstances(calls, board);
   NvmlDevice whole = CARMA_TRY(DescribeWhole(calls, board));
   return std::vector<NvmlDevice>{std::move(whole)};
 }
@@ -310,6 +301,15 @@ std::string MigProfileName(const nvml::DeviceAttributes& attributes, std::int64_
   if (attributes.compute_slices == 0 || attributes.compute_slices >= attributes.gpu_slices)
     return name;
   return fmt::format("{}c.{}", attributes.compute_slices, name);
+}
+
+ReadResult<std::optional<bool>> AskMig(NvmlCalls& calls, nvml::Device board,
+                                       const std::string& uuid) {
+  if (!calls.api.mig_mode) return std::nullopt;
+  std::uint32_t current = 0, pending = 0;
+  const bool given = CARMA_TRY(
+      calls.Given(uuid, calls.api.mig_mode(board, &current, &pending), "MIG mode", Weight::kTells));
+  return given && current <= 1 ? std::optional(current == 1) : std::nullopt;
 }
 
 ReadResult<Unit> ReadNvmlMemory(NvmlCalls& calls, nvml::Device handle, const std::string& gpu,

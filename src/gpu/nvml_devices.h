@@ -57,6 +57,11 @@ Result<Unit> FindNvmlDevicesAgain(NvmlCalls& calls, std::span<NvmlDevice* const>
 ReadResult<Unit> ReadNvmlMemory(NvmlCalls& calls, nvml::Device handle, const std::string& gpu,
                                 Reading& reading);
 
+// Whether the GPU is divided into instances; empty if it is not reported. Fails only if the GPU or
+// the driver is lost.
+ReadResult<std::optional<bool>> AskMig(NvmlCalls& calls, nvml::Device board,
+                                       const std::string& uuid);
+
 // The name of an instance's profile: "3g.20gb", or "1c.3g.20gb" for a part of that instance. It
 // gives the number of slices and the memory in GiB, rounded to a multiple of one eighth of the
 // GPU's memory. If board_mib is 0 (unknown), the instance's own memory is rounded up instead.
