@@ -18,14 +18,13 @@ constexpr std::size_t kNoColumn = static_cast<std::size_t>(-1);
 constexpr double kBlank = 140'737'488'355'328.0;
 constexpr double kMaxWatts = 100'000;
 
-// A requested field, which is stored as exactly one of a counter, a PCI address, power or energy.
+// A requested field: a counter, a PCI address, power or, otherwise, energy in mJ.
 struct Field {
   int number;
   std::string_view title;
   const Counter* counter = nullptr;
   bool is_pci = false;
-  bool is_power = false;   // W
-  bool is_energy = false;  // mJ
+  bool is_power = false;  // W
 };
 
 const std::vector<Field>& Fields() {
@@ -34,7 +33,7 @@ const std::vector<Field>& Fields() {
     for (const Counter& counter : Counters())
       fields.push_back({.number = counter.dcgm, .title = counter.dcgm_title, .counter = &counter});
     fields.push_back({.number = 155, .title = "POWER", .is_power = true});
-    fields.push_back({.number = 156, .title = "TOTEC", .is_energy = true});
+    fields.push_back({.number = 156, .title = "TOTEC"});
     return fields;
   }();
   return kFields;
@@ -117,23 +116,13 @@ std::vector<DmonRow> DmonParser::Feed(std::string_view bytes) {
 
 void DmonParser::TakeTitles(std::string_view line) {
   columns_.clear();
-  std::size_t at = 0;
-  while (at < line.size()) {
-    if (IsBlank(line[at])) {
-      ++at;
-      continue;
-    }
-    std::size_t end = at;
-    while (end < line.size() && !IsBlank(line[end])) ++end;
-    const std::string_view title = line.substr(at, end - at);
-    if (title != "#Entity") {
-      const auto known =
-          std::ranges::find_if(Fields(), [&](const Field& field) { return field.title == title; });
-      columns_.push_back(
-          {known == Fields().end() ? kNoColumn : static_cast<std::size_t>(known - Fields().begin()),
-           at});
-    }
-    at = end;
+  for (const std::string_view title : base::SplitWords(line)) {
+    if (title == "#Entity") continue;
+    const auto known = std::ranges::find(Fields(), title, &Field::title);
+    const auto at = static_cast<std::size_t>(title.data() - line.data());
+    columns_.push_back(
+        {known == Fields().end() ? kNoColumn : static_cast<std::size_t>(known - Fields().begin()),
+         at});
   }
   // The columns are in the requested order, so a column with an unknown title is identified by its
   // position.
