@@ -56,13 +56,20 @@ bool CannotReadNow(const base::Error& error) {
   return error.code == ErrorCode::kIo || error.code == ErrorCode::kUnavailable;
 }
 
+// Reads and parses one of the attempt's files.
+template <class T>
+Result<T> ReadPart(const std::string& dir, const char* name, std::size_t max_bytes,
+                   Result<T> (*parse)(std::string_view)) {
+  const std::string text = CARMA_TRY(base::ReadFile(dir + "/" + name, max_bytes));
+  return parse(text);
+}
+
 // Reads the owner file, which must exist. If its text is invalid (for example, empty after a power
 // failure), the owner counts as dead. Returns kIo if the file cannot be read now.
 Result<ShimOwner> ReadOwner(const std::string& dir) {
-  const Result<std::string> text = base::ReadFile(dir + "/" + kOwnerFile, kMaxOwnerBytes);
-  if (!text && CannotReadNow(text.error())) return std::unexpected(text.error());
-  const Result<ShimOwner> owner = text ? ParseShimOwner(*text) : std::unexpected(text.error());
-  return owner ? *owner : ShimOwner{};
+  const Result<ShimOwner> owner = ReadPart(dir, kOwnerFile, kMaxOwnerBytes, ParseShimOwner);
+  if (!owner && CannotReadNow(owner.error())) return owner;
+  return owner.value_or(ShimOwner{});
 }
 
 // The shim's last error message. It explains why an attempt did not begin.
@@ -74,8 +81,7 @@ std::string LastComplaint(const std::string& dir) {
 }
 
 Result<ShimOrder> ReadOrder(const std::string& dir) {
-  const Result<std::string> text = base::ReadFile(dir + "/" + kOrderFile, kMaxOrderBytes);
-  return text ? ParseShimOrder(*text) : std::unexpected(text.error());
+  return ReadPart(dir, kOrderFile, kMaxOrderBytes, ParseShimOrder);
 }
 
 // The names of the folders in `path`; links are not followed.
@@ -104,11 +110,6 @@ void KillLeftovers(uid_t uid, const std::optional<ShimStarted>& started, const s
     for (const base::ProcessId& process : left) Tell(process, {SIGKILL});
     if (left.empty()) break;
   }
-}
-
-std::string GroupOf(const KnownAttempt& attempt, const std::string& base, pid_t shim) {
-  if (base.empty()) return {};
-  return base + "/" + CgroupName(core::Number(attempt.id), attempt.number, shim);
 }
 
 // Kills a task that has lost its shim. Nothing watches its processes any more, and they must be
@@ -172,6 +173,11 @@ std::optional<Outcome> Abandon(const std::string& dir) {
 
 }  // namespace
 
+std::string GroupOf(const KnownAttempt& attempt, const std::string& base, pid_t shim) {
+  if (base.empty()) return {};
+  return base + "/" + CgroupName(core::Number(attempt.id), attempt.number, shim);
+}
+
 Result<Unit> PrepareAttempt(const LaunchOrder& order, const CgroupBase& cgroup) {
   const std::string& dir = order.attempt_dir;
   const std::string text = CARMA_TRY(ToText(ToShimOrder(order, cgroup)));
@@ -207,9 +213,8 @@ Outcome SettleAttempt(const KnownAttempt& attempt, const CgroupBase& cgroup) {
   const bool lives = OwnerLives(owner);
   outcome.shim = owner.process;
   outcome.started = ReadStarted(dir);
-  const Result<std::string> text = base::ReadFile(dir + "/" + kExitFile, kReportReserveBytes);
-  if (!text && CannotReadNow(text.error())) return Unknown(text.error());
-  Result<ShimReport> report = text ? ParseShimReport(*text) : std::unexpected(text.error());
+  Result<ShimReport> report = ReadPart(dir, kExitFile, kReportReserveBytes, ParseShimReport);
+  if (!report && CannotReadNow(report.error())) return Unknown(report.error());
   if (report) {
     outcome.kind = OutcomeKind::kReported;
     outcome.report = std::move(*report);
@@ -224,10 +229,8 @@ Outcome SettleAttempt(const KnownAttempt& attempt, const CgroupBase& cgroup) {
 }
 
 std::optional<ShimStarted> ReadStarted(const std::string& attempt_dir) {
-  const Result<std::string> text =
-      base::ReadFile(attempt_dir + "/" + kStartedFile, kStartedReserveBytes);
-  if (!text) return std::nullopt;
-  const Result<ShimStarted> started = ParseShimStarted(*text);
+  const Result<ShimStarted> started =
+      ReadPart(attempt_dir, kStartedFile, kStartedReserveBytes, ParseShimStarted);
   return started ? std::optional(*started) : std::nullopt;
 }
 

@@ -37,6 +37,9 @@ struct Outcome {
 // its folder no longer shows the start, the attempt is lost. cgroup: as for PrepareAttempt.
 Outcome SettleAttempt(const KnownAttempt& attempt, const CgroupBase& cgroup);
 
+// The folder of the attempt's cgroup. base: CgroupBase::path. Empty if no groups are used.
+std::string GroupOf(const KnownAttempt& attempt, const std::string& base, pid_t shim);
+
 // The attempt's time between TERM and KILL; empty if its order cannot be read.
 std::optional<base::Duration> KillGraceOf(const std::string& attempt_dir);
 

@@ -200,9 +200,7 @@ void ShimLauncher::Stop(core::TaskId id, int attempt) {
 void ShimLauncher::Confine(core::TaskId id, int attempt, const std::string& cores) {
   const Attempt* found = Find(id, attempt);
   if (found == nullptr || options_.cgroup.path.empty()) return;
-  const std::string group =
-      options_.cgroup.path + "/" + CgroupName(core::Number(id), attempt, found->shim.pid);
-  (void)TaskCgroup::ConfineTo(group, cores);
+  (void)TaskCgroup::ConfineTo(GroupOf(*found, options_.cgroup.path, found->shim.pid), cores);
 }
 
 void ShimLauncher::LimitMemory(core::TaskId id, int attempt,
@@ -219,10 +217,8 @@ void ShimLauncher::LimitMemory(core::TaskId id, int attempt,
 void ShimLauncher::KillHung(Attempt& attempt) {
   base::LogWarn("shim_hangs", {Field{"task", attempt.id}, Field{"attempt", attempt.number},
                                Field{"pid", attempt.shim.pid}});
-  if (!options_.cgroup.path.empty()) {
-    TaskCgroup::KillCgroup(options_.cgroup.path + "/" +
-                           CgroupName(core::Number(attempt.id), attempt.number, attempt.shim.pid));
-  }
+  if (!options_.cgroup.path.empty())
+    TaskCgroup::KillCgroup(GroupOf(attempt, options_.cgroup.path, attempt.shim.pid));
   for (const base::ProcessStat& process : Descendants(attempt.shim.pid))
     Tell(process.id, {SIGKILL});
   Tell(attempt.shim, {SIGKILL});
