@@ -76,6 +76,8 @@ class Shim {
   std::expected<Unit, LaunchError> FindUser();
   // Opens output files, terminal and conda environment with the user's privileges.
   std::expected<Unit, LaunchError> OpenUserFiles();
+  // The part that needs these privileges. Returns the conda environment, if the task has one.
+  std::expected<std::optional<CondaEnv>, LaunchError> OpenAsUser();
   Result<OutputPump> OpenOutput();
   std::expected<Unit, LaunchError> PlanScript();
   // Called after the script is written. Turns the command into an invocation of the container tool.
@@ -242,32 +244,9 @@ std::expected<Unit, LaunchError> Shim::FindUser() {
 std::expected<Unit, LaunchError> Shim::OpenUserFiles() {
   if (!rights_->Wear())
     return Refusal(LaunchError{fmt::format("cannot switch to user {}", order_.uid), false});
-  // This is checked first, because making output folders would recreate a removed working
-  // directory.
-  if (std::optional<LaunchError> error = WhyNotEnter(order_.spec.workdir)) {
-    rights_->DropPrivileges();
-    return Refusal(*std::move(error));
-  }
-  std::optional<CondaEnv> conda;
-  if (order_.spec.conda_env) {
-    const auto home = order_.spec.environment.find("HOME");
-    Result<CondaEnv> found = FindCondaEnv(
-        *order_.spec.conda_env, order_.spec.environment,
-        home == order_.spec.environment.end() ? user_.home : home->second, base::IsFolder);
-    if (!found) {
-      rights_->DropPrivileges();
-      return Refuse(found.error());
-    }
-    conda = std::move(*found);
-  }
-  if (Result<Unit> own = PrepareCheckpoints(order_); !own) {
-    rights_->DropPrivileges();
-    return Refuse(own.error());
-  }
-  Result<OutputPump> pump = OpenOutput();
+  const std::expected<std::optional<CondaEnv>, LaunchError> opened = OpenAsUser();
   rights_->DropPrivileges();
-  if (!pump) return Refuse(pump.error());
-  pump_ = std::move(*pump);
+  const std::optional<CondaEnv> conda = CARMA_TRY(opened);
   if (!order_.spec.no_progress) {
     progress_.Open(dir_);
     pump_->Show(progress_);
@@ -283,6 +262,27 @@ std::expected<Unit, LaunchError> Shim::OpenUserFiles() {
   plan_.search = environment.at("PATH");
   plan_.block = ToBlock(environment);
   return Unit{};
+}
+
+std::expected<std::optional<CondaEnv>, LaunchError> Shim::OpenAsUser() {
+  // This is checked first, because making output folders would recreate a removed working
+  // directory.
+  if (std::optional<LaunchError> error = WhyNotEnter(order_.spec.workdir))
+    return Refusal(*std::move(error));
+  std::optional<CondaEnv> conda;
+  if (order_.spec.conda_env) {
+    const auto home = order_.spec.environment.find("HOME");
+    Result<CondaEnv> found = FindCondaEnv(
+        *order_.spec.conda_env, order_.spec.environment,
+        home == order_.spec.environment.end() ? user_.home : home->second, base::IsFolder);
+    if (!found) return Refuse(found.error());
+    conda = std::move(*found);
+  }
+  if (Result<Unit> own = PrepareCheckpoints(order_); !own) return Refuse(own.error());
+  Result<OutputPump> pump = OpenOutput();
+  if (!pump) return Refuse(pump.error());
+  pump_ = std::move(*pump);
+  return conda;
 }
 
 Result<OutputPump> Shim::OpenOutput() {
