@@ -24,6 +24,7 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "base/unique_fd.h"
+#include "gpu/nvml_library.h"
 
 namespace carma::gpu {
 namespace {
@@ -61,31 +62,23 @@ constexpr CuResult kCudaDeviceUnavailable = 46;  // another process has exclusiv
 constexpr CuResult kCudaInvalidDevice = 101;
 constexpr CuResult kCudaNoSymbol = 500;
 
+// The functions of the library. A function is null if the library lacks it.
 struct CudaApi {
-  CuResult (*init)(unsigned flags) = nullptr;
-  CuResult (*count)(int* devices) = nullptr;
-  CuResult (*device)(CuDevice* device, int ordinal) = nullptr;
-  CuResult (*pci)(char* text, int size, CuDevice device) = nullptr;
-  CuResult (*retain)(CuContext* context, CuDevice device) = nullptr;
-  CuResult (*release)(CuDevice device) = nullptr;
-  CuResult (*error_text)(CuResult code, const char** text) = nullptr;
-};
+  Symbol Named(const char* name) const { return {::dlsym(library, name)}; }
+  Symbol Named(const char* name, const char* older) const {
+    return ::dlsym(library, name) != nullptr ? Named(name) : Named(older);
+  }
 
-CudaApi ResolveCuda(void* library) {
-  CudaApi api;
-  const auto resolve = [library](auto*& target, const char* name) {
-    target = reinterpret_cast<std::remove_reference_t<decltype(target)>>(::dlsym(library, name));
-  };
-  resolve(api.init, "cuInit");
-  resolve(api.count, "cuDeviceGetCount");
-  resolve(api.device, "cuDeviceGet");
-  resolve(api.pci, "cuDeviceGetPCIBusId");
-  resolve(api.retain, "cuDevicePrimaryCtxRetain");
-  resolve(api.release, "cuDevicePrimaryCtxRelease_v2");
-  if (api.release == nullptr) resolve(api.release, "cuDevicePrimaryCtxRelease");
-  resolve(api.error_text, "cuGetErrorString");
-  return api;
-}
+  void* library;
+  CuResult (*init)(unsigned flags) = Named("cuInit");
+  CuResult (*count)(int* devices) = Named("cuDeviceGetCount");
+  CuResult (*device)(CuDevice* device, int ordinal) = Named("cuDeviceGet");
+  CuResult (*pci)(char* text, int size, CuDevice device) = Named("cuDeviceGetPCIBusId");
+  CuResult (*retain)(CuContext* context, CuDevice device) = Named("cuDevicePrimaryCtxRetain");
+  CuResult (*release)(CuDevice device) = Named("cuDevicePrimaryCtxRelease_v2",
+                                               "cuDevicePrimaryCtxRelease");
+  CuResult (*error_text)(CuResult code, const char** text) = Named("cuGetErrorString");
+};
 
 // Returns false if the parent is gone. Callers may ignore this: the child will notice it anyway.
 bool Say(std::string_view word, const std::string& rest) {
@@ -345,7 +338,7 @@ int HoldContext() {
     Say(kNoLibrary, why != nullptr ? why : kCudaLibrary);
     return 1;
   }
-  const CudaApi api = ResolveCuda(library);
+  const CudaApi api{library};
   Making making(api);
   if (!making.Make()) return 1;
   if (!Say(kMade, making.Pci())) return 1;

@@ -12,16 +12,17 @@
 
 namespace carma::gpu {
 
+// The address of a library's function, which converts to any function pointer.
+struct Symbol {
+  template <class Fn>
+  operator Fn*() const {
+    return reinterpret_cast<Fn*>(address);
+  }
+  void* address;
+};
+
 // The functions of one library. A function is null if the library lacks it.
 class NvmlApi {
-  // An address that converts to any function pointer.
-  struct Symbol {
-    template <class Fn>
-    operator Fn*() const {
-      return reinterpret_cast<Fn*>(address);
-    }
-    void* address;
-  };
   Symbol Named(const char* word) const { return {find_(word)}; }
   std::function<void*(const char* name)> find_;  // declared first: the initialisers below call it
 
