@@ -1,11 +1,8 @@
 #include "base/calendar.h"
 
-#include <ctime>
-
 namespace carma::base {
-namespace {
 
-std::tm Parts(Time at, bool utc) {
+std::tm PartsOf(Time at, bool utc) {
   const auto seconds = static_cast<std::time_t>(
       std::chrono::floor<std::chrono::seconds>(at.time_since_epoch()).count());
   std::tm parts{};
@@ -17,10 +14,8 @@ std::tm Parts(Time at, bool utc) {
   return parts;
 }
 
-}  // namespace
-
 Time Calendar::DaysLater(Time from, int days) const {
-  std::tm parts = Parts(from, utc_);
+  std::tm parts = PartsOf(from, utc_);
   parts.tm_mday += days;
   parts.tm_isdst = -1;  // -1: let mktime decide, because summer time may begin in between
   const std::time_t seconds = utc_ ? ::timegm(&parts) : ::mktime(&parts);
@@ -30,11 +25,11 @@ Time Calendar::DaysLater(Time from, int days) const {
 }
 
 int Calendar::DayOfWeek(Time at) const {
-  return Parts(at, utc_).tm_wday;
+  return PartsOf(at, utc_).tm_wday;
 }
 
 Duration Calendar::AheadOfUtc(Time at) const {
-  return std::chrono::seconds(Parts(at, utc_).tm_gmtoff);
+  return std::chrono::seconds(PartsOf(at, utc_).tm_gmtoff);
 }
 
 }  // namespace carma::base

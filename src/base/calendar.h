@@ -2,9 +2,14 @@
 // time.
 #pragma once
 
+#include <ctime>
+
 #include "base/time.h"
 
 namespace carma::base {
+
+// The parts of a time, in UTC or in the server's time zone.
+std::tm PartsOf(Time at, bool utc);
 
 class Calendar {
  public:

@@ -9,6 +9,8 @@
 #include <iterator>
 #include <utility>
 
+#include "base/calendar.h"
+
 namespace carma::base {
 namespace {
 
@@ -227,22 +229,18 @@ std::string FormatSpan(Duration span) {
 }
 
 std::string FormatTime(Time t) {
-  const std::time_t seconds = static_cast<std::time_t>(ToMs(t) / 1000);
-  std::tm parts{};
-  ::localtime_r(&seconds, &parts);
+  const std::tm parts = PartsOf(t, /*utc=*/false);
   char buffer[32];
   std::strftime(buffer, sizeof buffer, "%Y-%m-%d %H:%M:%S", &parts);
   return buffer;
 }
 
 std::string FormatTimeIso(Time t) {
-  const std::int64_t ms = ToMs(t);
-  const std::time_t seconds = static_cast<std::time_t>(ms >= 0 ? ms / 1000 : (ms - 999) / 1000);
-  std::tm parts{};
-  ::gmtime_r(&seconds, &parts);
+  const std::tm parts = PartsOf(t, /*utc=*/true);
   char day[32];
   std::strftime(day, sizeof day, "%Y-%m-%dT%H:%M:%S", &parts);
-  return fmt::format("{}.{:03}Z", day, ms - seconds * 1000);
+  const Duration whole = std::chrono::floor<std::chrono::seconds>(t.time_since_epoch());
+  return fmt::format("{}.{:03}Z", day, (t.time_since_epoch() - whole).count());
 }
 
 bool IsUtf8(std::string_view text) {

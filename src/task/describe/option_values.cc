@@ -6,6 +6,7 @@
 #include <ctime>
 #include <set>
 
+#include "base/calendar.h"
 #include "base/text.h"
 #include "base/try.h"
 #include "core/values/gpu_choice.h"
@@ -53,9 +54,7 @@ Time FromTm(std::tm parts, bool utc) {
 
 // The local time `clock`, `days` days from today.
 Time LocalDayTime(Time now, const ClockTime& clock, int days) {
-  const std::time_t seconds = static_cast<std::time_t>(base::ToMs(now) / 1000);
-  std::tm parts{};
-  ::localtime_r(&seconds, &parts);
+  std::tm parts = base::PartsOf(now, /*utc=*/false);
   parts.tm_mday += days;
   parts.tm_hour = clock.hour;
   parts.tm_min = clock.minute;

@@ -5,6 +5,7 @@
 #include <ctime>
 
 #include "base/base64.h"
+#include "base/calendar.h"
 #include "base/json.h"
 #include "base/text.h"
 
@@ -65,9 +66,7 @@ std::string HeaderText(std::string_view text) {
 }
 
 std::string MailDate(base::Time now) {
-  const auto seconds = static_cast<std::time_t>(base::ToMs(now) / 1000);
-  std::tm parts{};
-  ::gmtime_r(&seconds, &parts);
+  const std::tm parts = base::PartsOf(now, /*utc=*/true);
   char text[64];
   // The text is in the C locale, because CARMA's programs never change the locale.
   std::strftime(text, sizeof text, "%a, %d %b %Y %H:%M:%S +0000", &parts);
