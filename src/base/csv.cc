@@ -1,6 +1,9 @@
 #include "base/csv.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <iterator>
 
 #include "base/file.h"
 #include "base/text.h"
@@ -10,8 +13,7 @@ namespace carma::base {
 namespace {
 
 std::unexpected<Error> BadLine(std::string_view where, int line, std::string_view what) {
-  const std::string place = where.empty() ? "line " : std::string(where) + ":";
-  return Invalid(place + std::to_string(line) + ": " + std::string(what));
+  return Invalid("{}{}: {}", where.empty() ? "line " : std::string(where) + ":", line, what);
 }
 
 // Removes one record from the front of the text, and advances `line` past it.
@@ -64,17 +66,15 @@ Result<std::optional<double>> CsvRow::Number(std::string_view column, double low
   if (text.empty()) return std::optional<double>();
   const std::optional<double> number = ParseDouble(text);
   if (!number || *number < low || *number > high) {
-    return BadLine(where_, line_,
-                   "column '" + std::string(column) + "': expected a number from " +
-                       std::to_string(low) + " to " + std::to_string(high) + ", not '" +
-                       Printable(text, 40) + "'");
+    return Wrong(fmt::format("column '{}': expected a number from {:.6f} to {:.6f}, not '{}'",
+                             column, low, high, Printable(text, 40)));
   }
   return number;
 }
 
 Result<double> CsvRow::Required(std::string_view column, double low, double high) const {
   const std::optional<double> number = CARMA_TRY(Number(column, low, high));
-  if (!number) return BadLine(where_, line_, "column '" + std::string(column) + "' is empty");
+  if (!number) return Wrong(fmt::format("column '{}' is empty", column));
   return *number;
 }
 
@@ -116,20 +116,16 @@ Result<CsvTable> CsvTable::Parse(std::string_view text, const std::vector<std::s
       continue;
     }
     if (cells.size() != table.header_.size()) {
-      return BadLine(where, at,
-                     std::to_string(cells.size()) +
-                         (cells.size() == 1 ? " column, expected " : " columns, expected ") +
-                         std::to_string(table.header_.size()));
+      const std::string columns = Counted(std::ssize(cells), "column");
+      return BadLine(where, at, fmt::format("{}, expected {}", columns, table.header_.size()));
     }
     if (table.rows_.size() == max_rows)
-      return BadLine(where, at, "more than " + std::to_string(max_rows) + " rows");
+      return BadLine(where, at, fmt::format("more than {} rows", max_rows));
     table.rows_.push_back(std::move(cells));
     table.lines_.push_back(at);
   }
-  if (table.header_.empty()) {
-    const std::string place = where.empty() ? "" : std::string(where) + ": ";
-    return Invalid(place + "no header line: the table is empty");
-  }
+  if (table.header_.empty())
+    return Invalid("{}{}no header line: the table is empty", where, where.empty() ? "" : ": ");
   return table;
 }
 

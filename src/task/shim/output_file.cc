@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <filesystem>
 
@@ -116,11 +115,9 @@ void OutputFile::Rotate() {
 void OutputFile::Close() {
   if (!fd_) return;
   if (dropped_bytes_ > 0) {
-    char text[200];
-    const int n = std::snprintf(text, sizeof text, "\ncarma: %lld bytes of output were lost: %s\n",
-                                static_cast<long long>(dropped_bytes_), std::strerror(last_error_));
     const std::int64_t dropped = dropped_bytes_;
-    WritePart({text, static_cast<std::size_t>(n)});
+    WritePart(fmt::format("\ncarma: {} bytes of output were lost: {}\n", dropped,
+                          std::strerror(last_error_)));
     dropped_bytes_ = dropped;  // the note itself is not the task's output
   }
   fd_.reset();
