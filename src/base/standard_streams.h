@@ -2,7 +2,6 @@
 // detects the journal.
 #pragma once
 
-#include <string>
 #include <string_view>
 
 #include "base/log.h"

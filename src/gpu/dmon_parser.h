@@ -2,7 +2,6 @@
 // instance. Lines with titles and units are repeated from time to time.
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>

@@ -9,7 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include "base/time.h"
 #include "gpu/probe.h"
 
 namespace carma::gpu {

@@ -8,8 +8,6 @@
 // names contain the units. Processes are recorded only by pid, without user or command.
 #pragma once
 
-#include <cstdint>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>

@@ -7,7 +7,6 @@
 #include <expected>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 
 #include "base/line_socket.h"

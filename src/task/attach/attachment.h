@@ -7,7 +7,6 @@
 #include <chrono>
 #include <deque>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "base/result.h"

@@ -1,7 +1,6 @@
 // Builds a task description from a file, submit options and facts about the submitter.
 #pragma once
 
-#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>

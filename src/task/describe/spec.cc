@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <csignal>
-#include <cstring>
 #include <span>
 #include <string_view>
 

@@ -1,6 +1,5 @@
 #include "task/describe/sweep.h"
 
-#include <algorithm>
 
 #include "base/csv.h"
 #include "base/text.h"

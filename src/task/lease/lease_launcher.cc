@@ -1,17 +1,11 @@
 #include "task/lease/lease_launcher.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
-#include <iterator>
 #include <optional>
-#include <set>
 #include <utility>
 
 #include "base/exit_status.h"

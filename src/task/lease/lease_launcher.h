@@ -21,14 +21,11 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
-#include <utility>
-#include <vector>
 
 #include "base/result.h"
 #include "task/describe/lease.h"

@@ -11,7 +11,6 @@
 #include <csignal>
 #include <cstring>
 
-#include "base/file.h"
 #include "base/spawn.h"
 #include "base/unique_fd.h"
 

@@ -1,6 +1,5 @@
 // Reads lines that are recognised by their shape, because no word names their counter.
 #include <algorithm>
-#include <array>
 
 #include "task/progress/reading.h"
 #include "task/progress/scan.h"

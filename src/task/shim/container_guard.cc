@@ -8,7 +8,6 @@
 
 #include <chrono>
 #include <csignal>
-#include <string_view>
 #include <utility>
 
 #include "base/fields_json.h"

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "base/process_id.h"
-#include "base/result.h"
 #include "core/values/ids.h"
 #include "core/values/promise.h"
 #include "task/describe/spec.h"

@@ -1,7 +1,6 @@
 // The progress file in an attempt's folder. The shim writes it and carmad reads it.
 #pragma once
 
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>

@@ -1,8 +1,6 @@
 #include "task/shim/shim_launcher.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
