@@ -11,7 +11,6 @@
 #include <string>
 #include <vector>
 
-#include "base/result.h"
 #include "gpu/probe.h"
 
 namespace carma::gpu {

@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "base/fields.h"
-#include "base/result.h"
 #include "base/time.h"
 #include "base/words.h"
 #include "gpu/read_error.h"

@@ -5,7 +5,6 @@
 #include <memory>
 #include <string>
 
-#include "gpu/probe.h"
 #include "gpu/steady_probe.h"
 
 namespace carma::gpu {

@@ -15,8 +15,10 @@
 namespace carma::task {
 namespace {
 
-std::unexpected<base::Error> Bad(std::string_view field, std::string_view expected) {
-  return Invalid(std::string(field) + ": expected " + std::string(expected));
+template <class... Args>
+std::unexpected<base::Error> Bad(std::string_view field, fmt::format_string<Args...> expected,
+                                 Args&&... args) {
+  return Invalid("{}: expected {}", field, fmt::format(expected, std::forward<Args>(args)...));
 }
 
 // Whether the text survives JSON and execve unchanged. It may contain line breaks.
@@ -25,20 +27,18 @@ bool IsPlain(std::string_view text, std::size_t max_bytes) {
 }
 
 Result<Unit> CheckArguments(std::string_view field, const std::vector<std::string>& arguments) {
-  if (arguments.size() > kMaxArgs)
-    return Bad(field, "at most " + std::to_string(kMaxArgs) + " arguments");
+  if (arguments.size() > kMaxArgs) return Bad(field, "at most {} arguments", kMaxArgs);
   std::size_t total = 0;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     // The kernel's limit on one argument includes the terminating NUL.
     if (!IsPlain(arguments[i], kMaxArgBytes - 1)) {
-      return Bad(
-          std::string(field) + "/" + std::to_string(i),
-          "UTF-8 text without NUL bytes, shorter than " + std::to_string(kMaxArgBytes) + " bytes");
+      return Bad(fmt::format("{}/{}", field, i),
+                 "UTF-8 text without NUL bytes, shorter than {} bytes", kMaxArgBytes);
     }
     total += arguments[i].size() + 1;
   }
   if (total > kMaxCommandBytes)
-    return Bad(field, "at most " + std::to_string(kMaxCommandBytes) + " bytes in total");
+    return Bad(field, "at most {} bytes in total", kMaxCommandBytes);
   return Unit{};
 }
 
@@ -47,10 +47,8 @@ Result<Unit> CheckWhatToRun(const TaskSpec& spec) {
     if (!spec.command.empty()) return Bad("command", "nothing when there is a script");
     if (!spec.script->starts_with("#!"))
       return Bad("script", "a first line that names its interpreter, such as #!/bin/bash");
-    if (!IsPlain(*spec.script, kMaxScriptBytes)) {
-      return Bad("script", "UTF-8 text without NUL bytes, at most " +
-                               std::to_string(kMaxScriptBytes) + " bytes");
-    }
+    if (!IsPlain(*spec.script, kMaxScriptBytes))
+      return Bad("script", "UTF-8 text without NUL bytes, at most {} bytes", kMaxScriptBytes);
     return CheckArguments("script_args", spec.script_args);
   }
   if (spec.command.empty() || spec.command.front().empty())
@@ -73,20 +71,18 @@ Result<Unit> CheckEnvironment(const TaskSpec& spec) {
     const bool good_name = !name.empty() && name.find('=') == std::string::npos &&
                            IsPlain(name, kMaxPathBytes) && !base::HasControls(name);
     if (!good_name) {
-      return Bad("environment",
-                 "a variable name without '=', not '" + base::Printable(name, 60) + "'");
+      return Bad("environment", "a variable name without '=', not '{}'",
+                 base::Printable(name, 60));
     }
     if (name.size() + value.size() + 2 > kMaxArgBytes || !IsPlain(value, kMaxArgBytes)) {
       return Bad("environment/" + base::Printable(name, 60),
-                 "UTF-8 text without NUL bytes, together with its name shorter than " +
-                     std::to_string(kMaxArgBytes) + " bytes");
+                 "UTF-8 text without NUL bytes, together with its name shorter than {} bytes",
+                 kMaxArgBytes);
     }
     total += name.size() + value.size() + 2;
   }
-  if (total > kMaxCommandBytes) {
-    return Bad("environment",
-               "at most " + std::to_string(kMaxCommandBytes) + " bytes in total (see --export)");
-  }
+  if (total > kMaxCommandBytes)
+    return Bad("environment", "at most {} bytes in total (see --export)", kMaxCommandBytes);
   return Unit{};
 }
 
@@ -98,7 +94,7 @@ Result<Unit> CheckAttach(const TaskSpec& spec) {
 
 Result<Unit> CheckScriptPath(const TaskSpec& spec) {
   if (!spec.script_path || (spec.script && IsAbsolutePath(*spec.script_path))) return Unit{};
-  return Bad("script_path", "with a script, " + std::string(kPath.expected));
+  return Bad("script_path", "with a script, {}", kPath.expected);
 }
 
 Result<Unit> CheckCondaEnv(const TaskSpec& spec) {
@@ -114,7 +110,7 @@ Result<Unit> CheckCondaEnv(const TaskSpec& spec) {
 Result<Unit> CheckDependencies(const TaskSpec& spec) {
   const std::vector<core::Dependency>& dependencies = spec.dependencies;
   if (dependencies.size() > core::kMaxDependencies)
-    return Bad("dependencies", "at most " + std::to_string(core::kMaxDependencies));
+    return Bad("dependencies", "at most {}", core::kMaxDependencies);
   for (std::size_t i = 0; i < dependencies.size(); ++i) {
     const core::Dependency& each = dependencies[i];
     const std::string place = "dependencies/" + std::to_string(i);
@@ -136,11 +132,11 @@ Result<Unit> CheckNotify(const TaskSpec& spec) {
 Result<Unit> CheckParameters(const TaskSpec& spec) {
   for (const auto& [name, value] : spec.parameters) {
     if (!IsParameterName(name)) {
-      return Bad("parameters",
-                 "a name of letters, digits and _, not '" + base::Printable(name, 60) + "'");
+      return Bad("parameters", "a name of letters, digits and _, not '{}'",
+                 base::Printable(name, 60));
     }
     if (value.size() > kMaxPathBytes || !base::IsOneLine(value))
-      return Bad("parameters/" + name, kOneLine.expected);
+      return Bad("parameters/" + name, "{}", kOneLine.expected);
   }
   return Unit{};
 }

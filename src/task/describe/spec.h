@@ -15,7 +15,6 @@
 #include "base/result.h"
 #include "base/signal_name.h"
 #include "base/text.h"
-#include "base/time.h"
 #include "core/values/ids.h"
 #include "core/values/task_request.h"
 #include "task/describe/container.h"
