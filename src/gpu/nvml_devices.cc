@@ -82,14 +82,20 @@ struct Refusal {
 };
 using Listed = std::expected<std::vector<NvmlDevice>, Refusal>;
 
-NvmlDevice Troubled(const Board& board, const Refusal& refusal) {
+NvmlDevice OnBoard(const Board& board) {
   NvmlDevice device;
   device.number = board.index;
   device.board = board.handle;
-  device.leads = false;
-  device.info.uuid = board.uuid.empty() ? fmt::format("GPU-unknown-{}", board.index) : board.uuid;
+  device.info.uuid = board.uuid;
   device.info.name = board.name;
   device.info.pci = board.pci;
+  return device;
+}
+
+NvmlDevice Troubled(const Board& board, const Refusal& refusal) {
+  NvmlDevice device = OnBoard(board);
+  device.leads = false;
+  if (board.uuid.empty()) device.info.uuid = fmt::format("GPU-unknown-{}", board.index);
   device.info.trouble = {refusal.error.message, refusal.cause, refusal.error.gpu};
   return device;
 }
@@ -142,12 +148,8 @@ void Connect(std::vector<NvmlDevice>& devices) {
 }
 
 ReadResult<NvmlDevice> DescribeWhole(NvmlCalls& calls, const Board& board) {
-  NvmlDevice device;
-  device.number = board.index;
-  device.handle = device.board = board.handle;
-  device.info.uuid = board.uuid;
-  device.info.name = board.name;
-  device.info.pci = board.pci;
+  NvmlDevice device = OnBoard(board);
+  device.handle = board.handle;
   CARMA_TRY(DescribeMemory(calls, device));
   device.links = AskLinks(calls.api, board.handle);
   return device;
@@ -212,12 +214,9 @@ void RefuseShared(std::vector<NvmlDevice>& instances) {
 }
 
 NvmlDevice BlankInstance(const Board& board, std::uint32_t number) {
-  NvmlDevice device;
-  device.number = board.index;
-  device.board = board.handle;
+  NvmlDevice device = OnBoard(board);
   device.info.uuid = fmt::format("MIG-unknown-{}-{}", board.index, number);
-  device.info.name = board.name + " MIG";
-  device.info.pci = board.pci;
+  device.info.name += " MIG";
   device.info.mig = MigPlace{.parent_uuid = board.uuid, .profile_name = ""};
   return device;
 }
