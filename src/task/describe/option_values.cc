@@ -46,7 +46,11 @@ std::optional<ClockTime> ParseClock(std::string_view text) {
   return ClockTime{*hour, *minute, *second};
 }
 
-Time FromTm(std::tm parts, bool utc) {
+// The moment with this time of day on the day in `parts`.
+Time FromTm(std::tm parts, const ClockTime& clock, bool utc) {
+  parts.tm_hour = clock.hour;
+  parts.tm_min = clock.minute;
+  parts.tm_sec = clock.second;
   parts.tm_isdst = -1;  // lets mktime decide whether daylight saving time applies
   const std::time_t seconds = utc ? ::timegm(&parts) : ::mktime(&parts);
   return base::FromMs(static_cast<std::int64_t>(seconds) * 1000);
@@ -56,10 +60,7 @@ Time FromTm(std::tm parts, bool utc) {
 Time LocalDayTime(Time now, const ClockTime& clock, int days) {
   std::tm parts = base::PartsOf(now, /*utc=*/false);
   parts.tm_mday += days;
-  parts.tm_hour = clock.hour;
-  parts.tm_min = clock.minute;
-  parts.tm_sec = clock.second;
-  return FromTm(parts, /*utc=*/false);
+  return FromTm(parts, clock, /*utc=*/false);
 }
 
 // Parses "2026-03-01", "2026-03-01T14:05:30Z".
@@ -85,10 +86,7 @@ std::optional<Time> ParseDate(std::string_view text) {
   parts.tm_year = static_cast<int>(*year) - 1900;
   parts.tm_mon = *month - 1;
   parts.tm_mday = *day;
-  parts.tm_hour = clock->hour;
-  parts.tm_min = clock->minute;
-  parts.tm_sec = clock->second;
-  return FromTm(parts, utc);
+  return FromTm(parts, *clock, utc);
 }
 
 // Parses the text after "now+": "90", "1hour", "2 days", "1h30m".
