@@ -31,7 +31,7 @@ std::optional<ProcessStat> ReadProcessStat(pid_t pid) {
   stat.session = static_cast<pid_t>(ParseInt(words[3]).value_or(0));
   stat.threads = static_cast<int>(ParseInt(words[17]).value_or(0));
   stat.id = {pid, static_cast<std::uint64_t>(ParseInt(words[19]).value_or(0))};
-  if (words.size() > 49 && stat.state == 'Z') {
+  if (words.size() > 49 && stat.state == 'Z') {  // "exit_code" is field 52 of proc(5)
     if (const std::optional<std::int64_t> status = ParseInt(words[49]))
       stat.exit_status = static_cast<int>(*status);
   }

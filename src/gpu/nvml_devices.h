@@ -52,8 +52,8 @@ ReadResult<std::vector<NvmlDevice>> ListNvmlDevices(NvmlCalls& calls,
 // cannot look up UUIDs, the driver is gone, or every lookup fails (with the first lookup's error).
 Result<Unit> FindNvmlDevicesAgain(NvmlCalls& calls, std::span<NvmlDevice* const> devices);
 
-// Reads a device's total, reserved and used memory. gpu: as ReadError::gpu. Fails with an error from
-// NvmlCalls::FailureOf(), or with kCorrupt if the driver does not report the amount of memory.
+// Reads a device's total, reserved and used memory. gpu: as ReadError::gpu. Fails with an error
+// from NvmlCalls::FailureOf(), or with kCorrupt if the driver does not report the amount of memory.
 ReadResult<Unit> ReadNvmlMemory(NvmlCalls& calls, nvml::Device handle, const std::string& gpu,
                                 Reading& reading);
 

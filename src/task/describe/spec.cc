@@ -37,8 +37,7 @@ Result<Unit> CheckArguments(std::string_view field, const std::vector<std::strin
     }
     total += arguments[i].size() + 1;
   }
-  if (total > kMaxCommandBytes)
-    return Bad(field, "at most {} bytes in total", kMaxCommandBytes);
+  if (total > kMaxCommandBytes) return Bad(field, "at most {} bytes in total", kMaxCommandBytes);
   return Unit{};
 }
 
@@ -71,8 +70,7 @@ Result<Unit> CheckEnvironment(const TaskSpec& spec) {
     const bool good_name = !name.empty() && name.find('=') == std::string::npos &&
                            IsPlain(name, kMaxPathBytes) && !base::HasControls(name);
     if (!good_name) {
-      return Bad("environment", "a variable name without '=', not '{}'",
-                 base::Printable(name, 60));
+      return Bad("environment", "a variable name without '=', not '{}'", base::Printable(name, 60));
     }
     if (name.size() + value.size() + 2 > kMaxArgBytes || !IsPlain(value, kMaxArgBytes)) {
       return Bad("environment/" + base::Printable(name, 60),

@@ -1,6 +1,5 @@
 #include "task/describe/sweep.h"
 
-
 #include "base/csv.h"
 #include "base/text.h"
 #include "base/try.h"
@@ -73,8 +72,7 @@ Result<std::vector<Parameters>> ParseSweepTable(std::string_view text, std::stri
   for (const std::string& name : names) {
     if (!IsParameterName(name)) return base::Wrap(BadName(name).error(), std::string(where));
   }
-  const base::CsvTable table =
-      CARMA_TRY(base::CsvTable::Parse(text, names, kMaxArrayTasks, where));
+  const base::CsvTable table = CARMA_TRY(base::CsvTable::Parse(text, names, kMaxArrayTasks, where));
   std::vector<Parameters> rows;
   for (std::size_t i = 0; i < table.size(); ++i) {
     const base::CsvRow row = table.Row(i);
