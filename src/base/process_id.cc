@@ -67,10 +67,7 @@ std::string HiddenProcesses(std::string_view mounts) {
 // Read only once, because a later read that failed for lack of a descriptor would look like a
 // different boot.
 std::string BootId() {
-  static const std::string id = [] {
-    const Result<std::string> text = ReadFile("/proc/sys/kernel/random/boot_id", 100);
-    return text ? std::string(Trim(*text)) : std::string();
-  }();
+  static const std::string id(Trim(ReadFile("/proc/sys/kernel/random/boot_id", 100).value_or("")));
   return id;
 }
 

@@ -40,17 +40,11 @@ Result<Unit> Append(const std::string& dir, int flags, std::string_view lines) {
 // The rest of each line that begins with this word.
 std::vector<std::string> LinesOf(const std::string& dir, std::string_view kind) {
   std::vector<std::string> lines;
-  const Result<std::string> text = base::ReadFile(dir + "/" + kLeaseFile, kMaxFile);
-  if (!text) return lines;
-  for (const std::string_view line : base::Split(*text, '\n')) {
+  const std::string text = base::ReadFile(dir + "/" + kLeaseFile, kMaxFile).value_or("");
+  for (const std::string_view line : base::Split(text, '\n')) {
     if (line.starts_with(kind)) lines.emplace_back(line.substr(kind.size()));
   }
   return lines;
-}
-
-std::optional<Json> JsonOf(std::string_view text) {
-  Result<Json> json = base::ParseJson(text);
-  return json ? std::optional(*std::move(json)) : std::nullopt;
 }
 
 std::optional<LeaseEnd> EndIn(const Json& json) {
@@ -91,7 +85,7 @@ Result<Unit> KeepEnd(const Lease& lease, const LeaseEnd& end) {
 
 std::optional<Lease> ReadGrant(const std::string& dir) {
   const std::vector<std::string> lines = LinesOf(dir, "{");
-  const std::optional<Json> json = JsonOf(lines.empty() ? "" : "{" + lines.front());
+  const Result<Json> json = base::ParseJson(lines.empty() ? "" : "{" + lines.front());
   if (!json) return std::nullopt;
   base::JsonReader in(*json, "");
   Lease lease;
@@ -132,7 +126,7 @@ std::vector<LeaseMember> ReadMembers(const std::string& dir) {
 
 std::optional<LeaseEnd> ReadEnd(const std::string& dir) {
   const std::vector<std::string> lines = LinesOf(dir, kEnd);
-  const std::optional<Json> json = JsonOf(lines.empty() ? "" : lines.front());
+  const Result<Json> json = base::ParseJson(lines.empty() ? "" : lines.front());
   return json ? EndIn(*json) : std::nullopt;
 }
 
@@ -144,8 +138,7 @@ std::optional<LeaseEnd> ReadLeftEnd(const std::string& ends_dir, core::TaskId id
   if (::lstat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode) ||
       (info.st_uid != 0 && info.st_uid != ::geteuid()))
     return std::nullopt;
-  const Result<std::string> text = base::ReadFile(path, kMaxFile);
-  const std::optional<Json> json = text ? JsonOf(*text) : std::nullopt;
+  const Result<Json> json = base::ParseJson(base::ReadFile(path, kMaxFile).value_or(""));
   if (!json) return std::nullopt;
   base::JsonReader in(*json, "");
   std::int64_t pid = 0;

@@ -74,10 +74,9 @@ Result<ShimOwner> ReadOwner(const std::string& dir) {
 
 // The shim's last error message. It explains why an attempt did not begin.
 std::string LastComplaint(const std::string& dir) {
-  const Result<std::string> text = base::ReadFile(dir + "/" + kShimLogFile, kMaxLogBytes);
-  const std::string_view log = text ? base::Trim(*text) : std::string_view();
-  const std::size_t line = log.rfind('\n');
-  return std::string(line == std::string_view::npos ? log : log.substr(line + 1));
+  const std::string text = base::ReadFile(dir + "/" + kShimLogFile, kMaxLogBytes).value_or("");
+  const std::string_view log = base::Trim(text);
+  return std::string(log.substr(log.rfind('\n') + 1));
 }
 
 Result<ShimOrder> ReadOrder(const std::string& dir) {
