@@ -48,10 +48,9 @@ std::vector<pid_t> ChildrenOf(pid_t pid) {
   const std::filesystem::path threads = fmt::format("/proc/{}/task", pid);
   for (std::filesystem::directory_iterator at(threads, ignored), end; at != end;
        at.increment(ignored)) {
-    const Result<std::string> text =
-        base::ReadFile(at->path().string() + "/children", kMaxStatusBytes);
-    if (!text) continue;
-    for (const std::string_view word : base::SplitWords(*text)) {
+    const std::string text =
+        base::ReadFile(at->path().string() + "/children", kMaxStatusBytes).value_or("");
+    for (const std::string_view word : base::SplitWords(text)) {
       if (const auto child = base::ParseInt(word)) children.push_back(static_cast<pid_t>(*child));
     }
   }

@@ -34,9 +34,7 @@ Json OwnerIn(const UniqueFd& folder) {
   const UniqueFd file(
       ::openat(folder.get(), kCheckpointOwnerFile, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   if (!file) return nullptr;
-  const Result<std::string> text = base::ReadAll(file.get(), kMaxOwnerFileBytes);
-  if (!text) return nullptr;
-  Result<Json> json = base::ParseJson(*text);
+  Result<Json> json = base::ParseJson(base::ReadAll(file.get(), kMaxOwnerFileBytes).value_or(""));
   return json && json->is_object() ? *std::move(json) : Json(nullptr);
 }
 
