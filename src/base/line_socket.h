@@ -27,7 +27,7 @@ class LineSocket {
   // in time, kNotFound if the peer is gone, or kInvalid if the line is longer than the limit.
   Result<std::string> Receive(std::chrono::milliseconds timeout);
   // Whether another line has already been received.
-  bool HasLine() const { return pending_.find('\n') != pending_.npos; }
+  bool HasLine() const { return pending_.contains('\n'); }
 
  private:
   std::optional<std::string> TakeLine();

@@ -154,7 +154,7 @@ std::vector<std::string_view> DmonParser::Cells(std::string_view line) const {
     if (i > 0 && !IsBlank(line[from - 1])) return {};
     const std::string_view cell =
         base::Trim(line.substr(from, last ? std::string_view::npos : columns_[i + 1].from - from));
-    if (cell.find(' ') != std::string_view::npos) return {};
+    if (cell.contains(' ')) return {};
     words.push_back(cell);
   }
   return words;

@@ -18,7 +18,7 @@ constexpr std::size_t kMaxVersion = 100;
 
 bool IsVersion(std::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789.") == std::string_view::npos &&
-         text.find('.') != std::string_view::npos;
+         text.contains('.');
 }
 
 // The version in a file name such as "libnvidia-ml.so.550.54.15", the target of the link
@@ -42,7 +42,7 @@ InstalledDriver ReadInstalledDriver(const std::string& nvml_library, const std::
   if (const auto text = base::ReadFile(root + "/sys/module/nvidia/version", kMaxVersion)) {
     if (const std::string_view word = base::Trim(*text); IsVersion(word)) versions.loaded = word;
   }
-  if (nvml_library.find('/') != std::string::npos) {
+  if (nvml_library.contains('/')) {
     versions.installed = VersionOfFile(root + nvml_library);
     return versions;
   }

@@ -18,7 +18,7 @@ constexpr std::size_t kDomainDigits = 4;  // in the kernel; eight in the driver
 
 std::vector<int> NearCpus(const std::string& root, std::string_view pci) {
   const std::size_t colon = pci.find(':');
-  if (colon == std::string_view::npos || pci.find('/') != std::string_view::npos) return {};
+  if (colon == std::string_view::npos || pci.contains('/')) return {};
   if (colon > kDomainDigits) pci.remove_prefix(colon - kDomainDigits);
   const std::string device =
       fmt::format("{}/sys/bus/pci/devices/{}", root, base::ToLower(std::string(pci)));

@@ -32,7 +32,7 @@ Result<ContainerImage> ParseContainer(std::string_view text) {
   }
   // The tool would mistake an image name that begins with '-' for an option.
   const bool good = IsOnePlainLine(container.image) && !container.image.starts_with('-') &&
-                    container.image.find(' ') == std::string::npos;
+                    !container.image.contains(' ');
   if (!good) {
     return Invalid(
         "expected an image such as pytorch/pytorch:latest, podman:debian:12 or /images/train.sif, "
@@ -47,7 +47,7 @@ std::string ContainerText(const ContainerImage& container) {
 }
 
 bool IsImageFile(std::string_view image) {
-  if (image.find("://") != std::string_view::npos) return false;
+  if (image.contains("://")) return false;
   for (const std::string_view start : {"/", "./", "../", "~/"}) {
     if (image.starts_with(start)) return true;
   }
@@ -56,7 +56,7 @@ bool IsImageFile(std::string_view image) {
 
 std::vector<ContainerTool> ToolsFor(const ContainerImage& container) {
   if (container.tool) return {*container.tool};
-  if (IsImageFile(container.image) || container.image.find("://") != std::string::npos)
+  if (IsImageFile(container.image) || container.image.contains("://"))
     return {ContainerTool::kApptainer};
   return {ContainerTool::kPodman, ContainerTool::kDocker, ContainerTool::kApptainer};
 }
@@ -72,8 +72,8 @@ Result<ContainerMount> ParseMount(std::string_view text) {
   mount.source = rest.substr(0, colon);
   mount.destination = colon == std::string_view::npos ? mount.source : rest.substr(colon + 1);
   const auto good = [](const std::string& path) {
-    return IsOnePlainLine(path) && path.starts_with('/') && path.find(':') == std::string::npos &&
-           path.find('"') == std::string::npos;
+    return IsOnePlainLine(path) && path.starts_with('/') && !path.contains(':') &&
+           !path.contains('"');
   };
   if (!good(mount.source) || !good(mount.destination)) {
     return Invalid(

@@ -256,7 +256,7 @@ Result<std::vector<TaskSpec>> Description::Finish(const SubmitterContext& contex
   FillDefaults(spec);
   CARMA_TRY(Validate(spec));
   for (const std::string& path : {spec.stdout_path, spec.stderr_path}) {
-    if (sweeps && path.find('{') != path.npos) continue;  // the path contains a sweep value
+    if (sweeps && path.contains('{')) continue;  // the path contains a sweep value
     if ((draft_.array || sweeps) && !path.empty() && IsOnePathForAll(path))
       Warn("all tasks of the array write to " + base::Printable(path) +
            "; add %a to give each task its own file");

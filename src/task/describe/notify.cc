@@ -25,7 +25,7 @@ bool IsAddress(std::string_view text) {
   constexpr std::string_view kMarks = "!#$%&'*+-/=?^_`{|}~.@";
   const auto good = [&](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           kMarks.find(c) != std::string_view::npos;
+           kMarks.contains(c);
   };
   return !text.empty() && text.size() <= 254 && text.front() != '-' && text.front() != '@' &&
          text.back() != '@' && std::ranges::count(text, '@') <= 1 &&
@@ -60,7 +60,7 @@ WebhookForm UsualForm(std::string_view url) {
   if (host == "hooks.slack.com") return WebhookForm::kSlack;
   if (host == "discord.com" || host == "discordapp.com") return WebhookForm::kDiscord;
   if (host == "ntfy.sh") return WebhookForm::kNtfy;
-  if (url.find("/_matrix/") != std::string_view::npos) return WebhookForm::kMatrix;
+  if (url.contains("/_matrix/")) return WebhookForm::kMatrix;
   return WebhookForm::kJson;
 }
 
@@ -83,11 +83,10 @@ Result<NotifyTarget> ParseWritten(std::string_view text) {
   if (text.empty() || text.size() > kMaxNotifyTargetBytes) return BadTarget(text);
   if (text == "me") return NotifyTarget{};
   if (std::optional<NotifyTarget> webhook = WebhookOf(text)) return *std::move(webhook);
-  if (text.find("://") != std::string_view::npos) return BadTarget(text);
+  if (text.contains("://")) return BadTarget(text);
   const bool named = text.starts_with("mail:");
   const std::string_view address = named ? text.substr(5) : text;
-  if (IsAddress(address) && address.find('/') == std::string_view::npos &&
-      (named || address.find('@') != std::string_view::npos))
+  if (IsAddress(address) && !address.contains('/') && (named || address.contains('@')))
     return NotifyTarget{NotifyKind::kMail, std::string(address)};
   if (IsPath(text)) return NotifyTarget{NotifyKind::kProgram, std::string(text)};
   return BadTarget(text);

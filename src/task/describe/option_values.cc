@@ -256,7 +256,7 @@ Result<GpuCount> ParseGres(std::string_view text) {
     } else if (kind == "gpu") {
       const std::string_view rest = piece.substr(4);
       // "gpu:a100" means one GPU of that type.
-      found = CARMA_TRY(!rest.empty() && rest.find(':') == rest.npos && !ParseInt(rest)
+      found = CARMA_TRY(!rest.empty() && !rest.contains(':') && !ParseInt(rest)
                             ? ParseGpus(std::string(rest) + ":1")
                             : ParseGpus(rest));
     } else if (base::ToLower(piece) == "none") {

@@ -236,7 +236,7 @@ Result<Unit> SetSignal(Draft& draft, std::string_view value) {
   const std::string_view to = rest.substr(0, rest.find(':'));
   if (to.size() != rest.size()) {
     if (to.find_first_not_of("BR") != std::string_view::npos) return Expected(kForm, value);
-    if (to.find('R') != std::string_view::npos) draft.remarks.emplace_back("'R' is ignored");
+    if (to.contains('R')) draft.remarks.emplace_back("'R' is ignored");
     rest.remove_prefix(to.size() + 1);
   }
   const std::size_t at = rest.find('@');
@@ -247,7 +247,7 @@ Result<Unit> SetSignal(Draft& draft, std::string_view value) {
       base::Duration(std::chrono::seconds(*seconds)) > core::kMaxSignalBefore)
     return Expected(kForm, value);
   draft.spec.signal = ::sigabbrev_np(*number);
-  draft.spec.signal_main = to.size() != value.size() && to.find('B') != std::string_view::npos;
+  draft.spec.signal_main = to.size() != value.size() && to.contains('B');
   draft.spec.signal_before = std::chrono::seconds(*seconds);
   // As with batch scripts on clusters, a program that handles this signal is expected to save its
   // state when it receives the signal.

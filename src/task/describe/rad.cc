@@ -75,8 +75,7 @@ class Parser {
   Result<Unit> CheckBytes() const {
     if (lines_.empty()) return Wrong(1, "the file is empty");
     for (std::size_t i = 0; i < lines_.size(); ++i) {
-      if (lines_[i].find('\0') != std::string_view::npos)
-        return Wrong(i + 1, "contains a NUL byte");
+      if (lines_[i].contains('\0')) return Wrong(i + 1, "contains a NUL byte");
       if (!base::IsUtf8(lines_[i])) return Wrong(i + 1, "not UTF-8 text");
     }
     return Unit{};

@@ -85,7 +85,7 @@ class Reader {
       const std::string_view late = KeywordOf(trimmed);
       if (!late.empty()) Warn(std::string(late) + " after the first command is ignored");
       // One warning is enough, and a here-document may contain another script.
-      if (!late.empty() || trimmed.find("<<") != trimmed.npos) break;
+      if (!late.empty() || trimmed.contains("<<")) break;
     }
     TellPassedOver("these #SBATCH options");
     return std::move(found_);
@@ -111,11 +111,10 @@ class Reader {
   }
 
   Result<Unit> CheckBytes() {
-    if (text_.find('\0') == std::string_view::npos && base::IsUtf8(text_)) return Unit{};
+    if (!text_.contains('\0') && base::IsUtf8(text_)) return Unit{};
     for (std::string_view line : base::Split(text_, '\n')) {
       ++line_;
-      if (line.find('\0') != std::string_view::npos)
-        return Wrong("contains a NUL byte; is this a script?");
+      if (line.contains('\0')) return Wrong("contains a NUL byte; is this a script?");
       if (!base::IsUtf8(line)) return Wrong("not UTF-8 text");
     }
     return Unit{};

@@ -60,7 +60,7 @@ bool BeginsCommand(const std::vector<std::string>& words, std::size_t at) {
   if (at == 0) return true;
   const std::string& before = words[at - 1];
   // The word follows an assignment, as in "NAME=value program".
-  const bool assigns = before.find('=') != std::string::npos && before[0] != '-' && at == 1;
+  const bool assigns = before.contains('=') && before[0] != '-' && at == 1;
   return assigns || Has(kBefore, before);
 }
 
@@ -73,7 +73,7 @@ std::string SrunMistake(const std::vector<std::string>& words, std::size_t at) {
     if (known->name == "label") return "CARMA's srun does not label lines";
     std::string value = option->value.value_or("");
     if (known->takes_value && !option->value && at + 1 < words.size()) value = words[++at];
-    if (value.find("%s") != std::string::npos) return "'%s' is the same for every srun in CARMA";
+    if (value.contains("%s")) return "'%s' is the same for every srun in CARMA";
     const auto nodes = base::ParseInt(value.substr(0, value.find('-')));
     if (known->name == "nodes" && nodes && *nodes > 1)
       return "srun on " + base::Printable(value, 20) + " nodes fails: this is a single server";
@@ -98,7 +98,7 @@ std::string Mistake(const std::vector<std::string>& words, std::size_t at) {
     return "CARMA's sbatch does not accept --dependency=singleton";
   if (word == "scontrol") return ScontrolMistake(words, at);
   const auto itself = [](const std::string& each) {
-    return each == "$0" || each.find("BASH_SOURCE") != std::string::npos;
+    return each == "$0" || each.contains("BASH_SOURCE");
   };
   if (word == "dirname" &&
       std::ranges::any_of(words | std::views::drop(at) | std::views::take(4), itself))
@@ -134,8 +134,7 @@ std::vector<std::string> BodyWarnings(std::string_view script, std::string_view 
       continue;
     }
     const std::vector<std::string> words = WordsOf(line);
-    const bool keeps =
-        line.find("scontrol requeue ") != line.npos && script.find("--open-mode") == script.npos;
+    const bool keeps = line.contains("scontrol requeue ") && !script.contains("--open-mode");
     line.clear();
     for (std::size_t at = 0; at < words.size() && warnings.size() < kMostWarnings; ++at) {
       std::string mistake;

@@ -67,8 +67,8 @@ Result<Unit> CheckContainer(const TaskSpec& spec) {
 Result<Unit> CheckEnvironment(const TaskSpec& spec) {
   std::size_t total = 0;
   for (const auto& [name, value] : spec.environment) {
-    const bool good_name = !name.empty() && name.find('=') == std::string::npos &&
-                           IsPlain(name, kMaxPathBytes) && !base::HasControls(name);
+    const bool good_name = !name.empty() && !name.contains('=') && IsPlain(name, kMaxPathBytes) &&
+                           !base::HasControls(name);
     if (!good_name) {
       return Bad("environment", "a variable name without '=', not '{}'", base::Printable(name, 60));
     }
@@ -98,9 +98,8 @@ Result<Unit> CheckScriptPath(const TaskSpec& spec) {
 Result<Unit> CheckCondaEnv(const TaskSpec& spec) {
   if (!spec.conda_env) return Unit{};
   const std::string& env = *spec.conda_env;
-  const bool name = env.find('/') == std::string::npos && env != "." && env != ".." &&
-                    !env.starts_with('-') && env.size() <= kMaxNameBytes && !env.empty() &&
-                    base::IsOneLine(env);
+  const bool name = !env.contains('/') && env != "." && env != ".." && !env.starts_with('-') &&
+                    env.size() <= kMaxNameBytes && !env.empty() && base::IsOneLine(env);
   if (name || IsAbsolutePath(env)) return Unit{};
   return Bad("conda_env", "an environment name or absolute path");
 }
@@ -214,7 +213,7 @@ std::string AsFileName(std::string text) {
 }  // namespace
 
 bool HasNoNul(std::string_view text) {
-  return text.find('\0') == std::string_view::npos;
+  return !text.contains('\0');
 }
 
 bool IsWord(std::string_view text) {

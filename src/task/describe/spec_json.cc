@@ -82,7 +82,7 @@ Result<TaskSpec> SpecFromJsonText(std::string_view text, const TaskSpec& common)
 }
 
 std::optional<TaskSpec> LeaseSpecIn(const std::string& spec_json) {
-  if (spec_json.find("\"lease\":") == std::string::npos) return std::nullopt;
+  if (!spec_json.contains("\"lease\":")) return std::nullopt;
   Result<TaskSpec> spec = SpecFromJsonText(spec_json);
   return spec && spec->lease ? std::optional(*std::move(spec)) : std::nullopt;
 }

@@ -230,7 +230,7 @@ bool SaysMpsServerReady(std::string_view log, pid_t server) {
 
 bool SaysMpsServerEnded(std::string_view log) {
   return AnyLogText(log, [](std::string_view text) {
-    return text.starts_with("Server ") && text.find(" exited with status ") != text.npos;
+    return text.starts_with("Server ") && text.contains(" exited with status ");
   });
 }
 

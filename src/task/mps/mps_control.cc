@@ -157,7 +157,7 @@ Result<std::string> MpsControl::MultiUserOption(Deadline deadline) const {
   const std::string help = CARMA_TRY(Run({"-h"}, "", deadline));
   // The protocol 3 manual uses the second name.
   for (const std::string option : {"--multiuser-server", "--multiuser"}) {
-    if (help.find(option) != std::string::npos) return option;
+    if (help.contains(option)) return option;
   }
   return Denied(
       "this driver's MPS control program cannot start a server for all users; that needs driver "

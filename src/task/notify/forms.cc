@@ -52,8 +52,7 @@ std::string HeaderText(std::string_view text) {
   const bool plain = text.find_first_not_of(
                          " !\"#$%&'()*+,-./0123456789:;<=>?@ABCDEFGHIJKLMNOPQRSTUVWXYZ[\\]^_`"
                          "abcdefghijklmnopqrstuvwxyz{|}~") == std::string_view::npos;
-  if (plain && text.size() <= 70 && text.find("=?") == std::string_view::npos)
-    return std::string(text);
+  if (plain && text.size() <= 70 && !text.contains("=?")) return std::string(text);
   std::string encoded;
   while (!text.empty()) {
     std::size_t count = std::min<std::size_t>(45, text.size());

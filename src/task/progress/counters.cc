@@ -154,14 +154,13 @@ bool ThousandsAt(string_view text, std::size_t at) {
 void TakeLoopOfEpoch(string_view line, Reading& reading, std::size_t& end) {
   Scan scan{line, end};
   if (const std::optional<Counter> loop = LoopBehind(scan)) {
-    const bool brackets =
-        line.find("Epoch [") != string_view::npos || line.find("Epoch(") != string_view::npos;
+    const bool brackets = line.contains("Epoch [") || line.contains("Epoch(");
     const bool samples = HasWord(line, "train epoch") && !reading.epoch->total;
     reading.loop = *loop;
     reading.unit = brackets ? "iter" : samples ? "sample" : "step";
     reading.whole_run = brackets;
     end = scan.at;
-  } else if (reading.epoch->total && line.find("Epoch(test)") != string_view::npos) {
+  } else if (reading.epoch->total && line.contains("Epoch(test)")) {
     // In test lines, MMEngine counts iterations, not epochs.
     reading.unit = "iter";
     reading.loop = *std::exchange(reading.epoch, std::nullopt);
@@ -223,8 +222,7 @@ std::optional<Counter> ReadEpoch(string_view text, std::size_t* end) {
 }
 
 std::optional<Reading> ReadCounters(string_view line) {
-  if (std::ranges::none_of(line, IsDigit) || line.find("train_runtime") != string_view::npos)
-    return std::nullopt;
+  if (std::ranges::none_of(line, IsDigit) || line.contains("train_runtime")) return std::nullopt;
   if (std::optional<Reading> reading = ReadShape(line)) return reading;
   Reading reading;
   std::size_t end = 0;
@@ -262,7 +260,7 @@ std::optional<Reading> ReadCounters(string_view line) {
     reading.epoch.reset();
   }
   reading.phase = PhaseOf(line.substr(0, before));
-  reading.result = line.find('{') != string_view::npos;
+  reading.result = line.contains('{');
   AddMeasures(reading, line);
   const bool works = reading.loss || reading.eta_s || HasReward(line) || Trains(line);
   // A line such as "batch: 64, lr: 0.1" may show settings.

@@ -262,25 +262,22 @@ void ProgressReader::TakeContext(string_view line) {
   for (const string_view name : {"max_iters =", "num_rounds=", "Starting training..., iters:"}) {
     if (const auto total = NumberAfter(line, name)) loops_total_ = total;
   }
-  if (line.find("otal optimization steps") != string_view::npos ||
-      line.find("Total steps") != string_view::npos) {
+  if (line.contains("otal optimization steps") || line.contains("Total steps")) {
     const std::size_t last = line.find_last_of("=:");
     if (last != string_view::npos)
       run_loops_ = NumberAfter(line.substr(last), line.substr(last, 1));
   }
-  if (line.find("***** Running Evaluation") != string_view::npos ||
-      line.find("***** Running Prediction") != string_view::npos ||
+  if (line.contains("***** Running Evaluation") || line.contains("***** Running Prediction") ||
       HasWord(line.substr(0, 80), "start evaluating"))
     announced_ = true;
   constexpr string_view kDownloads[] = {
       "Downloading ",       "% Total    % Received", "Saving to:",
       "Receiving objects:", "Extracting ../",        "Length: ",
       "Cloning into",       "Collecting ",           " .......... .......... "};
-  if (std::ranges::any_of(kDownloads,
-                          [&](string_view text) { return line.find(text) != string_view::npos; }))
+  if (std::ranges::any_of(kDownloads, [&](string_view text) { return line.contains(text); }))
     download_ = true;
   if (train_ && train_->whole_run && head.starts_with("eta:")) train_->eta_s = ReadEta(line);
-  if (line.find('|') != string_view::npos) return TakeTable(line);
+  if (line.contains('|')) return TakeTable(line);
   if (TakeChainer(line)) return;
   TakeColumns(line);
   TakeRow(line);
@@ -372,7 +369,7 @@ bool ProgressReader::TakeChainer(string_view line) {
     if (train_->unit == "iter") train_->rate_per_s = number;
     return true;
   }
-  return line.find("inf iters/sec. Estimated") != string_view::npos;
+  return line.contains("inf iters/sec. Estimated");
 }
 
 void ProgressReader::TakeTable(string_view line) {

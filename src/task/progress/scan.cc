@@ -45,7 +45,7 @@ bool Scan::Skip(std::string_view word) {
 }
 
 void Scan::SkipAny(std::string_view these, std::size_t most) {
-  while (!done() && most-- > 0 && these.find(text[at]) != std::string_view::npos) ++at;
+  while (!done() && most-- > 0 && these.contains(text[at])) ++at;
 }
 
 std::string_view Scan::While(bool (*holds)(char)) {

@@ -41,7 +41,7 @@ std::optional<Reading> ReadBoosting(string_view line) {
                                    "validation_0-", "validation-", "test-",  "dtrain-"};
   const bool boosting =
       std::ranges::any_of(kSets, [&](string_view set) { return rest.starts_with(set); }) &&
-      rest.find(':') != string_view::npos;
+      rest.contains(':');
   if (!boosting && !reading.loss) return std::nullopt;
   if (!boosting) reading.unit = "step";
   return reading;

@@ -59,7 +59,7 @@ LaunchError ExecFailure(int error, const std::string& program) {
 LaunchError Exec(const ChildPlan& plan, const std::vector<std::string>& arguments) {
   const std::vector<char*> argv = base::Argv(arguments), block = base::Argv(plan.block);
   const std::string& name = arguments.front();
-  if (name.find('/') != std::string::npos) {
+  if (name.contains('/')) {
     ::execve(name.c_str(), argv.data(), block.data());
     return ExecFailure(errno, name);
   }

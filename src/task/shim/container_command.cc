@@ -20,7 +20,7 @@ void Append(Words& words, Words more) {
 // One field of the comma-separated value of --mount, in a form that all three tools accept.
 std::string Field(std::string_view name, const std::string& value) {
   std::string field = fmt::format("{}={}", name, value);
-  return value.find(',') == std::string::npos ? field : "\"" + field + "\"";
+  return value.contains(',') ? "\"" + field + "\"" : field;
 }
 
 Words Mounts(const ContainerRun& run) {
@@ -113,7 +113,7 @@ Words ContainerCommand(const ContainerRun& run) {
                 : run.tool == ContainerTool::kDocker ? Docker(run)
                                                      : Apptainer(run);
   const bool of_registry = run.tool == ContainerTool::kApptainer && !IsImageFile(run.image) &&
-                           run.image.find("://") == std::string::npos;
+                           !run.image.contains("://");
   words.push_back((of_registry ? "docker://" : "") + run.image);
   Append(words, run.command);
   return words;
@@ -148,7 +148,7 @@ Words ContainerVariables(const std::map<std::string, std::string>& environment) 
     const bool beginning = std::ranges::any_of(
         kBeginnings, [&](std::string_view start) { return name.starts_with(start); });
     // A shell exports its functions in such variables.
-    const bool strange = name.starts_with("BASH_FUNC") || name.find('%') != std::string::npos;
+    const bool strange = name.starts_with("BASH_FUNC") || name.contains('%');
     if (!beginning && !strange && std::ranges::find(kOfTheServer, name) == kOfTheServer.end())
       names.push_back(name);
   }

@@ -75,7 +75,7 @@ void BindMps(Environment& environment) {
   const std::string folder = Lookup(environment, "CUDA_MPS_PIPE_DIRECTORY");
   if (!folder.starts_with('/') || folder.starts_with("/dev/")) return;
   std::string& binds = environment["APPTAINER_BIND"];
-  if (binds.find(folder) == std::string::npos) binds += (binds.empty() ? "" : ",") + folder;
+  if (!binds.contains(folder)) binds += (binds.empty() ? "" : ",") + folder;
 }
 
 const std::string kParameter = "CARMA_PARAM_";  // followed by a sweep parameter's name
@@ -131,8 +131,8 @@ Result<CondaEnv> FindCondaEnv(const std::string& name_or_path, const Environment
   std::vector<std::string> places;
   if (name_or_path.starts_with('/')) {
     places.push_back(name_or_path);
-  } else if (name_or_path.empty() || name_or_path.find('/') != std::string::npos ||
-             name_or_path == "." || name_or_path == "..") {
+  } else if (name_or_path.empty() || name_or_path.contains('/') || name_or_path == "." ||
+             name_or_path == "..") {
     return Invalid("conda environment '" + base::Printable(name_or_path) +
                    "': expected a name or an absolute path");
   } else {
@@ -213,8 +213,7 @@ Result<Shebang> ParseShebang(std::string_view script) {
   const std::string_view text = base::Trim(line);
   const std::size_t blank = text.find_first_of(" \t");
   const std::string_view interpreter = text.substr(0, blank);
-  if (!interpreter.starts_with('/') || text.size() > kMaxShebangBytes ||
-      text.find('\0') != std::string_view::npos) {
+  if (!interpreter.starts_with('/') || text.size() > kMaxShebangBytes || text.contains('\0')) {
     return Invalid(
         "the script's first line does not name an interpreter: expected #! and an absolute path, "
         "found '" +

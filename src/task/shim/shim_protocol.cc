@@ -27,7 +27,7 @@ constexpr char kTailField[] = "stderr_tail_base64";
 // Every variable must be one that execve() can pass on unchanged.
 Result<Unit> CheckVariables(const std::map<std::string, std::string>& variables) {
   for (const auto& [name, text] : variables) {
-    if (name.empty() || name.find('=') != std::string::npos || !HasNoNul(name) || !HasNoNul(text))
+    if (name.empty() || name.contains('=') || !HasNoNul(name) || !HasNoNul(text))
       return Invalid("environment: expected names without '=' and values without NUL bytes");
   }
   return Unit{};

@@ -47,9 +47,8 @@ std::optional<std::string> FindCudaStartText(std::string_view stderr_tail) {
   std::vector<std::string_view> lines = base::Split(stderr_tail, '\n');
   if (lines.size() > kStartTailLines) lines.erase(lines.begin(), lines.end() - kStartTailLines);
   for (const std::string_view line : std::views::reverse(lines)) {
-    const bool says = std::ranges::any_of(kNoDriverForms, [line](std::string_view form) {
-      return line.find(form) != std::string_view::npos;
-    });
+    const bool says = std::ranges::any_of(
+        kNoDriverForms, [line](std::string_view form) { return line.contains(form); });
     if (says) return base::Printable(line);
   }
   return std::nullopt;

@@ -113,7 +113,7 @@ struct Finding {
 };
 
 bool Has(std::string_view line, std::string_view part) {
-  return line.find(part) != std::string_view::npos;
+  return line.contains(part);
 }
 
 // The last kTailLines lines within the last kTailBytes bytes of the text.
