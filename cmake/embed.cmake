@@ -1,5 +1,8 @@
 # Writes a C++ source that holds INPUT as a string_view, in pieces that every compiler accepts.
 file(READ ${INPUT} text)
+if(INPUT MATCHES "\\.js$")  # browsers need no comments
+  string(REGEX REPLACE "\n *//[^\n]*" "" text "${text}")
+endif()
 string(LENGTH "${text}" length)
 set(pieces "")
 set(at 0)

@@ -13,6 +13,7 @@
 namespace carma::page {
 namespace {
 
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -81,6 +82,7 @@ TEST(Files, LoadNothingFromElsewhereAndHaveNoScriptInThePage) {
     EXPECT_THAT(text, Not(HasSubstr("https://"))) << name;
     EXPECT_THAT(text, Not(HasSubstr("innerHTML"))) << name;
     EXPECT_THAT(text, Not(HasSubstr("eval("))) << name;
+    EXPECT_THAT(text, Not(ContainsRegex("\n *//"))) << name;  // comments are not sent
     EXPECT_THAT(text, Not(HasSubstr(" style=\""))) << name;
   }
   EXPECT_FALSE(
