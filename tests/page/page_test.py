@@ -389,7 +389,7 @@ class PageTest(unittest.TestCase):
             self.tab.until("document.title === 'tried'")
             self.assertEqual(self.site.task(number)["state"], "queued")
             self.tab.run("document.forms[0].submit()")
-            self.tab.until("document.body.innerText.includes('expected this server')")
+            self.tab.until("document.body.innerText.includes('requests from other sites are refused')")
             self.assertEqual(self.site.task(number)["state"], "queued")
         finally:
             evil.shutdown()
