@@ -1,6 +1,5 @@
 #include "base/text.h"
 
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>
@@ -128,7 +127,12 @@ std::string ToLower(std::string_view text) {
 }
 
 std::string Join(const std::vector<std::string>& pieces, std::string_view separator) {
-  return fmt::format("{}", fmt::join(pieces, separator));
+  std::string joined;
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    if (i > 0) joined += separator;
+    joined += pieces[i];
+  }
+  return joined;
 }
 
 std::optional<std::int64_t> ParseInt(std::string_view text) {
