@@ -21,6 +21,7 @@ std::shared_ptr<Alike> Candidates::AlikeOf(const Job& job) {
   const core::Profile& profile = answer.profile;
   const core::MpsParameters mps = profile.mps.value_or(core::MpsParameters{-1, -1});
   const AlikeKey key{&job.workload(),
+                     job.arrival->cpus,
                      job.arrival->gpu_type,
                      job.arrival->qos,
                      job.arrival->account,

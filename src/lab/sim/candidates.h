@@ -51,11 +51,11 @@ struct Server {
 // This is a deque because a server's core cannot be moved.
 using Servers = std::deque<Server>;
 
-// The key of a group: its workload, GPU type, user (if relevant), predicted memory, activity,
-// sensitivity, pressure, grain and run time.
+// The key of a group: its workload, CPU cores, GPU type, QOS, account, user (if relevant),
+// predicted memory, activity, sensitivity, pressure, grain and run time.
 using AlikeKey =
-    std::tuple<const trace::Workload*, std::string, std::string, std::string, std::uint32_t,
-               std::int64_t, double, double, double, double, std::int64_t>;
+    std::tuple<const trace::Workload*, std::optional<double>, std::string, std::string, std::string,
+               std::uint32_t, std::int64_t, double, double, double, double, std::int64_t>;
 
 // A group of tasks with the same request and the same predictions. The tasks are interchangeable
 // for placement, so a server's answer for one task is valid for the whole group.
