@@ -18,14 +18,14 @@ constexpr const char* kTasksHelp =
 constexpr const char* kArraysHelp =
     "tasks: 42, 42,43, 40-45, 40_3 (of array 40), @ (my last task or array), @~2 (two before it)";
 
-// The flags of a verb live as long as its callback. They are in a shared_ptr, because std::function
-// must be copyable.
-
 Syntax AddVerb(Syntax app, const char* name, const char* help, const std::string& example) {
   const Syntax verb = app.AddVerb(name, help);
   verb.Footer(example + "\nEvery verb also takes --json and --socket PATH.");
   return verb;
 }
+
+// The flags of a verb live as long as its callback. They are in a shared_ptr, because std::function
+// must be copyable.
 
 // ---- submit ----
 

@@ -32,7 +32,7 @@ class TransformerVerbTest : public ::testing::Test {
     Context context;
     context.json = true;
     context.out = ::open_memstream(&text, &size);
-    RunTransformer(context, {.config = path});
+    context.Report(RunTransformer(context, {.config = path}));
     std::fclose(context.out);
     const std::unique_ptr<char, decltype(&std::free)> owned(text, &std::free);
     EXPECT_EQ(context.exit_code, 0);

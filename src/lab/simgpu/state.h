@@ -203,7 +203,9 @@ class Server {
     std::vector<XidEvent> events;
   };
   Result<Xids> XidsFrom(std::uint64_t from);
+
   // From here on, `gpu` must be a whole GPU's number.
+
   // Memory limits of control groups. Returns kInvalid if this server does not support them or the
   // place is a MIG GPU or an instance, or kUnavailable if there are too many limits.
   Result<Unit> LimitGroup(const GroupLimit& limit);
