@@ -57,6 +57,13 @@ async function valueOf(response) {
   }
 }
 
+// Also limits what has no limit of its own, such as loading a script.
+export function withinLimit(promise) {
+  return Promise.race([promise, new Promise((_, reject) => {
+    setTimeout(() => reject(new Silent('no response')), kAnswerMs);
+  })]);
+}
+
 export async function get(path) {
   return valueOf(await send('GET', path));
 }

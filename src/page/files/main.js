@@ -1,7 +1,7 @@
 // Chooses the view, refreshes its data, and handles clicks and the keyboard.
 
 import {h, match} from './dom.js';
-import {Changing, Refused, setClock, Silent} from './link.js';
+import {Changing, Refused, setClock, Silent, withinLimit} from './link.js';
 import * as server from './server.js';
 import {exactClock, span} from './words.js';
 
@@ -67,7 +67,7 @@ async function drawView() {
   const asked = place;
   const view = kViews[asked.view];
   if (view.draw) return view.draw();
-  const module = await view.module();
+  const module = await withinLimit(view.module());
   if (asked.view === 'task') {
     try {
       known = await module.load(asked.id, known);
@@ -100,13 +100,13 @@ async function ask() {
     fitFrames();
     main.dataset.shown = place.view || 'server';
     performance.mark('carma-shown');
-    if (!who) {
-      who = await import('./who.js');
-      who.learn();
-    }
     failures = 0;
     heard_ms = performance.now();
     drawn_ms = Date.now();
+    if (!who) {
+      who = await withinLimit(import('./who.js'));
+      who.learn();
+    }
   } catch (error) {
     if (mine !== round) return;
     failures += 1;
