@@ -20,13 +20,6 @@ namespace {
 // How long a killed program may take to exit.
 constexpr int kAfterKillMs = 500;
 
-std::string Beginning(const base::UniqueFd& file, std::size_t most) {
-  std::string text(most, '\0');
-  const ssize_t read = ::pread(file.get(), text.data(), text.size(), 0);
-  text.resize(read > 0 ? static_cast<std::size_t>(read) : 0);
-  return text;
-}
-
 // A program that writes more than this is killed, because no process is charged for the memory that
 // holds its output.
 constexpr std::int64_t kMaxOutputBytes = 64 << 20;
@@ -35,6 +28,13 @@ constexpr int kLookAtOutputMs = 200;
 std::int64_t SizeOf(const base::UniqueFd& file) {
   struct stat facts {};
   return ::fstat(file.get(), &facts) == 0 ? facts.st_size : 0;
+}
+
+std::string Beginning(const base::UniqueFd& file, std::size_t most) {
+  std::string text(std::min(most, static_cast<std::size_t>(SizeOf(file))), '\0');
+  const ssize_t read = ::pread(file.get(), text.data(), text.size(), 0);
+  text.resize(read > 0 ? static_cast<std::size_t>(read) : 0);
+  return text;
 }
 
 // Returns false if the program took too long or wrote too much.
