@@ -1,6 +1,5 @@
 #include "base/text.h"
 
-
 #include <algorithm>
 #include <charconv>
 #include <cmath>

@@ -67,7 +67,8 @@ TEST(LaunchTrouble, OnlyALaterStartEndsTheTrouble) {
   trouble.Works(AtSecond(15));
   EXPECT_FALSE(trouble.on());
   EXPECT_FALSE(trouble.FailedFor(7));
-  EXPECT_TRUE(trouble.Failed(AtSecond(16), Launched(1), "fork").empty()) << "the count starts again";
+  EXPECT_TRUE(trouble.Failed(AtSecond(16), Launched(1), "fork").empty())
+      << "the count starts again";
 }
 
 TEST(LaunchTrouble, AllowsOtherStartsInBetweenWithinTheWindow) {

@@ -227,8 +227,8 @@ TEST_F(ShimLauncherTest, ALaterAttemptAppendsToItsOutput) {
 }
 
 TEST_F(ShimLauncherTest, ATaskThatHandlesTheStopKeepsItsOwnExitCode) {
-  // A signal just before a `read` blocks would run the trap only after the read, and a child that is
-  // being forked may miss the signal. So the children are short.
+  // A signal just before a `read` blocks would run the trap only after the read, and a child that
+  // is being forked may miss the signal. So the children are short.
   LaunchOrder order =
       Order("trap 'echo saved; exit 7' TERM; echo up > $TELL; while :; do sleep 0.1; done");
   order.kill_grace = base::Duration(kPatienceMs);
