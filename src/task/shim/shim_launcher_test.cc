@@ -227,10 +227,10 @@ TEST_F(ShimLauncherTest, ALaterAttemptAppendsToItsOutput) {
 }
 
 TEST_F(ShimLauncherTest, ATaskThatHandlesTheStopKeepsItsOwnExitCode) {
-  // A signal just before a `read` blocks would run the trap only after the read, and a child that
-  // is being forked may miss the signal. So the children are short.
+  // `wait`, unlike `read`, returns at once if the signal came just before it. The trap ends the
+  // child, because the shim waits for all processes of the task.
   LaunchOrder order =
-      Order("trap 'echo saved; exit 7' TERM; echo up > $TELL; while :; do sleep 0.1; done");
+      Order("sleep 1000 & trap 'kill $!; echo saved; exit 7' TERM; echo up > $TELL; wait");
   order.kill_grace = base::Duration(kPatienceMs);
   launcher_->Start(order);
   NextStarted();
