@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::chrono::seconds kPatience{5};
 constexpr std::chrono::milliseconds kLookAgain{50};
-constexpr std::size_t kMaxWhose = 4096;
+constexpr std::size_t kMaxDescription = 4096;
 
 std::string BegunFile(const std::string& folder) {
   return folder + "/begun";
@@ -36,21 +36,21 @@ Result<bool> Lock(int fd, const std::string& path) {
 
 }  // namespace
 
-Result<PilotBooks> PilotBooks::Take(const std::string& folder, const std::string& whose) {
+Result<PilotBooks> PilotBooks::Take(const std::string& folder, const std::string& description) {
   CARMA_TRY(base::MakeDirs(folder, 0700));
   const std::string path = folder + "/pilot.lock";
   base::UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   if (!fd) return FailErrno(errno, path);
   const bool locked = CARMA_TRY(Lock(fd.get(), path));
   if (!locked) {
-    const std::string other = base::ReadFile(path, kMaxWhose).value_or("");
+    const std::string other = base::ReadFile(path, kMaxDescription).value_or("");
     return Conflict(
         "{} is in use by {}: use a different --name for a new database, or wait for that pilot to "
         "exit",
         folder, base::Printable(base::Trim(other), 400));
   }
   if (::ftruncate(fd.get(), 0) != 0) return FailErrno(errno, path);
-  CARMA_TRY(base::Wrap(base::WriteAll(fd.get(), whose + "\n"), path));
+  CARMA_TRY(base::Wrap(base::WriteAll(fd.get(), description + "\n"), path));
   return PilotBooks(folder, std::move(fd));
 }
 

@@ -13,9 +13,9 @@ namespace carma::cli {
 class PilotBooks {
  public:
   // Creates the folder if it is missing, and waits a few seconds for a previous pilot that is
-  // exiting. whose: one line that describes this pilot in the error messages of other pilots.
+  // exiting. description: one line that describes this pilot in the error messages of other pilots.
   // Returns kConflict, with the line of the pilot that uses the folder, or a system error.
-  static Result<PilotBooks> Take(const std::string& folder, const std::string& whose);
+  static Result<PilotBooks> Take(const std::string& folder, const std::string& description);
 
   const std::string& folder() const { return folder_; }
   // A process that inherits this descriptor also holds the lock, so the folder stays locked until

@@ -102,7 +102,7 @@ class Pilot {
     }
     CARMA_TRY(PlanEnd(configured.settings));
     place_ = CARMA_TRY(MakePlace(environment, allocation_.job, flags_.name));
-    books_ = CARMA_TRY(PilotBooks::Take(BooksFolder(), Whose()));
+    books_ = CARMA_TRY(PilotBooks::Take(BooksFolder(), Description()));
     variables_ = DaemonVariables(allocation_, place_, configured, notice_, OwnCpus());
     context_.socket_path = place_.socket;
     // Makes orphaned processes children of the pilot, so that the cluster does not lose track of
@@ -175,7 +175,7 @@ class Pilot {
     return std::filesystem::absolute(all + "/" + flags_.name).lexically_normal().string();
   }
 
-  std::string Whose() const {
+  std::string Description() const {
     return fmt::format("{} on {}, process {}, since {}",
                        allocation_.job.empty() ? "a pilot" : "the pilot of job " + allocation_.job,
                        base::ShortHostName(), ::getpid(), base::FormatTime(SystemTime()));
