@@ -161,7 +161,8 @@ struct Draft : LayerList {
   std::optional<double> saved_b4;
 };
 
-// The following functions read the value of one key. Their pointers are relative to this value.
+// Each of the following functions reads the value of one key. The JSON pointers in its errors begin
+// at this value.
 
 Taken TakeLayers(const Json& value, Draft& draft) {
   if (!value.is_array()) return Expected("", "a list of rows");

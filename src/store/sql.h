@@ -88,7 +88,7 @@ inline constexpr const char* kPutDescription =
 // The names of all final states, or of all other states, as an SQL list: "'queued','running'".
 std::string QuotedStates(bool final);
 
-// Selects the rows of table task whose submission has been stored completely.
+// A condition on rows of the table `task`: their submission has been stored completely.
 inline constexpr std::string_view kArrived =
     "NOT EXISTS (SELECT 1 FROM arrival WHERE first <= task.id AND past_last > task.id)";
 

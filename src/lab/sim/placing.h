@@ -141,8 +141,9 @@ class AskedPlacing {
   std::unique_ptr<core::Mapper> mapper_;  // its score ranks the answers
   std::vector<Seen> seen_;                // one per server
   base::Time reported_{};
-  // Servers whose answers may have changed, oldest change first. A new epoch means that all
-  // answers may have changed.
+  // Servers whose answers may have changed since the epoch began, oldest change first. When the
+  // list becomes too long, a new epoch begins: the list is cleared, and every server is asked
+  // again.
   std::vector<std::uint32_t> touched_;
   std::uint64_t epoch_ = 1;
   // The task for which servers are kept free, because other tasks have been starting ahead of it

@@ -302,7 +302,7 @@ Result<std::vector<Comparison>> Validate(PublishedTrace trace, const Cluster& cl
 
 std::vector<Comparison> ValidateModels() {
   std::vector<Comparison> rows;
-  // No published trace has these figures.
+  // Figures that need no published trace.
   const auto add = [&rows](const PublishedFigure& figure, double simulated) {
     rows.push_back(OneValue(figure, simulated));
   };

@@ -72,7 +72,7 @@ class ControlDaemon {
   std::string TerminateClient(const Words& words);
   std::string Quit(const Words& words);
 
-  // Static SM partitions.
+  // ---- static SM partitions ----
   // A GPU that the daemon sees. Commands can name it by a prefix of its UUID.
   struct Gpu {
     std::string uuid;

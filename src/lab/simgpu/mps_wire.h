@@ -63,7 +63,7 @@ std::string FormatMpsMemoryLimits(const MpsMemoryLimits& limits);
 // Parses a percentage above 0 and at most 100. Returns kInvalid for any other text.
 Result<double> ParseMpsPercentage(std::string_view text);
 
-// What applies to a client that the daemon sends to its server.
+// The terms for a new client. The daemon sends them when it names its server to the client.
 struct MpsWelcome {
   double thread_percentage = 100;
   MpsMemoryLimits memory_limits;
@@ -71,8 +71,8 @@ struct MpsWelcome {
   std::optional<std::string> visible_devices;
   friend bool operator==(const MpsWelcome&, const MpsWelcome&) = default;
 };
-// The replies to a client: from the daemon, followed by the path of the server's socket and, in a
-// line of its own, a welcome; and from the server.
+// The daemon replies to a client with kMpsServer and the path of the server's socket, then with a
+// welcome on the next line. The server replies with kMpsJoined.
 inline constexpr std::string_view kMpsServer = "server ";
 inline constexpr std::string_view kMpsJoined = "joined";
 std::string FormatMpsWelcome(const MpsWelcome& welcome);

@@ -126,7 +126,8 @@ class Run {
   Step CudaFailure(const CudaError& error);
   Step Fault();
   Step Reach(const Milestone& milestone);
-  // The value of a call on the server.
+  // Returns the value of a call to the simulated server. On an error, prints it and returns exit
+  // code 1.
   template <class T>
   static std::expected<T, int> Got(Result<T> result) {
     if (result) return std::move(*result);

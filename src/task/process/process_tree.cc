@@ -31,7 +31,8 @@ std::vector<pid_t> AllProcesses() {
   return pids;
 }
 
-// The user's processes whose file in /proc/PID has such a list of strings.
+// Returns the user's processes for which `fits` accepts the strings in this file in /proc/PID. Each
+// string in the file ends with a NUL byte.
 template <class Fits>
 std::vector<base::ProcessId> ProcessesWith(uid_t uid, const char* file, Fits fits) {
   std::vector<base::ProcessId> found;

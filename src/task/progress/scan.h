@@ -36,7 +36,8 @@ bool IsNameChar(char c);
 bool IsWordAt(std::string_view text, std::string_view word, std::size_t at);
 std::size_t FindWord(std::string_view text, std::string_view word, std::size_t from = 0);
 bool HasWord(std::string_view text, std::string_view word);
-// Begin right after a word (as FindWord) or after any text. Empty if it does not occur.
+// Return a scan that begins right after the word (found as by FindWord) or right after the text.
+// Empty if the line does not contain it.
 std::optional<Scan> AfterWord(std::string_view line, std::string_view word);
 std::optional<Scan> AfterText(std::string_view line, std::string_view text);
 

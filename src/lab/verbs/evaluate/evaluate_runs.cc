@@ -31,8 +31,8 @@ using estimate::TrainingRun;
 using estimate::TrainingRuns;
 using estimate::TransformerEstimate;
 
-// Outcomes by the kind of memory or question, and by the name of a group of runs. An empty name
-// stands for all runs.
+// Outcomes by what was measured or asked, and by the name of a group of runs. The group of all runs
+// has an empty name.
 template <class Kind>
 using Groups = std::map<std::pair<Kind, std::string>, std::vector<Outcome>>;
 
@@ -243,7 +243,8 @@ void EvaluateSweeps(Context& context, const EvaluateFlags& flags) {
                      : base::Counted(std::ssize(points), "point") + "\n\n" + SweepTable(all));
 }
 
-// Whether the files are sweeps, which need no model table.
+// Returns whether all of the files are batch sweeps, which need no model table. Returns the errors
+// of IsSweep.
 Result<bool> AreSweeps(const std::vector<std::string>& files) {
   bool sweeps = !files.empty();
   for (const std::string& file : files) {

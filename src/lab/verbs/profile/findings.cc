@@ -71,7 +71,7 @@ AloneValues AloneOf(const ProfiledWorkload& workload, const std::string& gpu_typ
   return values;
 }
 
-// A method, the members of a group, and one of them.
+// The method, the workloads that ran together, and the one of them that is described.
 using Key = std::tuple<ProfileMethod, std::vector<std::string>, std::string>;
 
 // Evaluates all runs on one GPU type.

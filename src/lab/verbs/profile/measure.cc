@@ -176,7 +176,7 @@ class ActiveRun {
   }
 
  private:
-  // A member of the run.
+  // One of the workloads that run together.
   struct Slot {
     std::optional<KeptProgram> program;
     bool ended_once = false;
