@@ -47,6 +47,15 @@ class Lifecycle : public ::testing::Test {
   Site site;
 };
 
+// The readings from the search for GPUs are used, although the engine opens after they were taken.
+TEST(FirstTask, DoesNotWaitForTheSecondReading) {
+  Site site({.time_scale = 1,
+             .settings = {{"monitor.sample_period", "\"60s\""}, {"monitor.window", "\"120s\""}}});
+  site.Start();
+  EXPECT_EQ(site.Await(site.Submit({"--", "/bin/true"}), std::chrono::seconds(30)).state,
+            "succeeded");
+}
+
 TEST_F(Lifecycle, ACommandRunsAndEveryVerbShowsIt) {
   const std::uint64_t id = site.Submit({"--job-name", "greet", "--", "/bin/echo", "hello there"});
   const std::string number = std::to_string(id);

@@ -51,11 +51,17 @@ namespace asio = boost::asio;
 // If a driver or control daemon does not respond, early requests and the process that started
 // carmad wait for at most this long.
 constexpr std::chrono::seconds kLongestSearch{5};
-constexpr std::chrono::seconds kSocketWatch{10};  // between two checks of the socket file
-// Time limit for creating a CUDA context on one GPU.
-constexpr std::chrono::seconds kCudaPatience{15};
+constexpr std::chrono::seconds kSocketWatch{10};   // between two checks of the socket file
+constexpr std::chrono::seconds kCudaPatience{15};  // for creating a CUDA context on one GPU
 
-GpuTrials::Try TryCudaBy(const std::string& reader);
+// carma-reader creates the context in its own process, because the driver may hang or crash.
+GpuTrials::Try TryCudaBy(const std::string& reader) {
+  return [reader](const std::string& uuid) -> std::string {
+    const auto trouble = gpu::TryContext(
+        uuid, {.holder = {reader, gpu::kHoldContextWord}, .patience = kCudaPatience});
+    return trouble ? trouble->text : "";
+  };
+}
 
 class RealDaemon : public Daemon, public Sampler::Taker {
  public:
@@ -111,6 +117,8 @@ class RealDaemon : public Daemon, public Sampler::Taker {
   FaultOrigins fault_origins_;
   UserNames user_names_{shared_loop_};
   std::unique_ptr<EngineHost> engine_host_;  // null until the GPUs are known
+  // The last readings before the engine was opened, so that tasks need not wait for the next ones.
+  std::optional<std::pair<gpu::Round, SeenProcesses>> early_round_;
   std::optional<std::uint32_t> socket_group_;
   Tokens tokens_;
   std::unique_ptr<Routes> routes_;
@@ -415,16 +423,8 @@ void RealDaemon::OpenEngine(std::vector<gpu::DeviceInfo> devices) {
     return;
   }
   OpenRoutes();
+  if (early_round_) return TakeRound(early_round_->first, early_round_->second);
   AnswerEarlyOnes();
-}
-
-// carma-reader creates the context in its own process, because the driver may hang or crash.
-GpuTrials::Try TryCudaBy(const std::string& reader) {
-  return [reader](const std::string& uuid) -> std::string {
-    const auto trouble = gpu::TryContext(
-        uuid, {.holder = {reader, gpu::kHoldContextWord}, .patience = kCudaPatience});
-    return trouble ? trouble->text : "";
-  };
 }
 
 void RealDaemon::TellServing() {
@@ -439,13 +439,17 @@ std::set<std::size_t> RealDaemon::LeftAlone() {
 }
 
 void RealDaemon::TakeRound(gpu::Round round, SeenProcesses seen) {
-  if (!engine_host_) return;
+  if (!engine_host_) {
+    early_round_.emplace(std::move(round), std::move(seen));
+    return;
+  }
   engine_host_->TakeRound(round, seen);
   TellServing();
 }
 
 void RealDaemon::DriverSilent(const gpu::ReadError& why) {
   if (engine_host_) return engine_host_->DriverSilent(why);
+  early_round_.reset();
   OpenRoutes(fmt::format("no GPU: {}", why.Sentence()));
   TellServing();
 }
@@ -483,11 +487,9 @@ Result<std::unique_ptr<Daemon>> Daemon::Make(DaemonOptions options) {
   const unsigned mode = ::getuid() == 0 ? 0711 : 0700;
   CARMA_TRY(base::MakeDirs(settings.state_dir, mode));
   std::unique_ptr<base::Clock> clock = CARMA_TRY(MakeClock(settings));
-  if (!settings.simgpu_state.empty()) {
-    // The simulated driver library and the tasks find their server through this environment
-    // variable.
+  // Tells the simulated driver library and the tasks where their server is.
+  if (!settings.simgpu_state.empty())
     ::setenv("CARMA_SIMGPU_STATE", settings.simgpu_state.c_str(), 1);
-  }
   std::unique_ptr<store::Store> store = CARMA_TRY(store::Store::Open(settings.state_dir));
   auto daemon =
       std::make_unique<RealDaemon>(std::move(options), std::move(clock), std::move(store));
