@@ -158,7 +158,9 @@ TEST_P(NvidiaMps, NoSuccessIsReadFromAnExitCode) {
     EXPECT_EQ(state, task::MpsServerState::kUnknown);
   }
   const task::MpsServer gone{{1, 0}, task::MpsServerState::kActive};
-  EXPECT_THAT(Control().Clients(gone, Soon()).error().message, HasSubstr("Server 1 not found"));
+  EXPECT_THAT(Ask("get_server_status 1\nget_client_list 1"),
+              ::testing::EndsWith("\nServer 1 not found\n"))
+      << "each command gets a reply";
   EXPECT_THAT(Control().TerminateClient(gone, 1, Soon()).error().message,
               HasSubstr("Server 1 not found"));
   EXPECT_THAT(Ask("make_coffee"), HasSubstr("Unknown command \"make_coffee\""));

@@ -40,8 +40,8 @@ Result<MpsLook> MpsPartitions::Join(const MpsControl& control, const Key& who, d
 
 Result<MpsLook> MpsPartitions::Look(const MpsControl& control, double share, Deadline deadline) {
   const task::MpsServer server = CARMA_TRY(control.Ready(deadline, share > 0 && work_));
-  const std::vector<pid_t> clients = CARMA_TRY(control.Clients(server, deadline));
-  return MpsLook{server, clients.size()};
+  if (!server.clients) return std::unexpected(server.clients.error());
+  return MpsLook{server, server.clients->size()};
 }
 
 Result<MpsPlace> MpsPartitions::Give(const MpsControl& control, const Key& who, double share,

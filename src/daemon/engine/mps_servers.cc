@@ -34,6 +34,7 @@ std::string Full(std::size_t clients) {
 }
 
 using Key = MpsClients::Key;
+using Looked = Result<std::optional<MpsServer>>;
 
 // An MPS server and its clients.
 struct Entry {
@@ -48,7 +49,8 @@ struct Entry {
   MpsClients clients;
   std::set<Key> divided;  // clients that may have a partition
   MpsClientCheck check;
-  std::string told;  // the last problem that was logged
+  std::optional<base::ProcessId> server;  // as found last
+  std::string told;                       // the last problem that was logged
   int failures = 0;
   Clock::time_point not_before{};
   bool probing = false;
@@ -219,15 +221,14 @@ void RealMpsServers::Adopt(const MpsClient& client) {
   clients_[who] = {client.server.uid, task::MpsServerName(client.server)};
   entry.clients.Add(who, Clock::now());
   if (!client.partition.empty()) entry.divided.insert(who);
-  using Look = Result<std::optional<MpsServer>>;
-  Do<Look>(
+  Do<Looked>(
       entry,
       [limit = options_.timeout, who, partition = client.partition,
        partitions = entry.partitions](const MpsControl& control) {
         if (!partition.empty()) partitions->Adopt(who, partition);
         return control.Look(Clock::now() + limit);
       },
-      [this, who](Entry& its, Look looked) {
+      [this, who](Entry& its, const Looked& looked) {
         // A server that can no longer be found counts as broken.
         if (!looked || !its.clients.Find(who, *looked ? (*looked)->process : base::ProcessId{}))
           return;
@@ -267,9 +268,7 @@ void RealMpsServers::EndSoon(Entry& entry) {
 // may remain from before collocation.mps_servers was changed.
 bool HasClients(const MpsControl& control, Clock::time_point deadline) {
   const Result<std::optional<MpsServer>> server = control.Look(deadline);
-  if (!server || !*server) return false;
-  const Result<std::vector<pid_t>> clients = control.Clients(**server, deadline);
-  return clients && !clients->empty();
+  return server && *server && (*server)->clients && !(*server)->clients->empty();
 }
 
 void RealMpsServers::EndNow(Entry& entry) {
@@ -345,28 +344,21 @@ void RealMpsServers::TerminateClients(core::TaskId id, int attempt, std::functio
     if (first()) done();
   };
   const MpsControl::Deadline deadline = Clock::now() + options_.terminate_limit;
-  struct Found {
-    MpsServer server;
-    std::vector<pid_t> clients;
-  };
-  using Answer = std::optional<Found>;
-  Do<Answer>(
+  Do<Looked>(
       *entry,
-      [deadline](const MpsControl& control) -> Answer {
-        const auto server = control.Look(deadline);
-        if (!server || !*server) return std::nullopt;
-        auto clients = control.Clients(**server, deadline);
-        if (!clients) return std::nullopt;
-        return Found{**server, std::move(*clients)};
+      [deadline, known = entry->server](const MpsControl& control) {
+        return control.Look(deadline, known);
       },
-      [this, its = std::move(its), once, deadline](Entry& there, Answer found) {
-        if (found) std::erase_if(found->clients, [&](pid_t pid) { return !its(pid); });
-        if (!found || found->clients.empty()) return once();
+      [this, its = std::move(its), once, deadline](Entry& there, Looked looked) {
+        if (!looked || !*looked || !(*looked)->clients) return once();
+        MpsServer server = **std::move(looked);
+        std::erase_if(*server.clients, [&](pid_t pid) { return !its(pid); });
+        if (server.clients->empty()) return once();
         Do<bool>(
             there,
-            [found = *std::move(found), deadline](const MpsControl& control) {
-              for (const pid_t pid : found.clients) {
-                const Result<Unit> ended = control.TerminateClient(found.server, pid, deadline);
+            [server = std::move(server), deadline](const MpsControl& control) {
+              for (const pid_t pid : *server.clients) {
+                const Result<Unit> ended = control.TerminateClient(server, pid, deadline);
                 if (!ended) base::LogWarn("mps_terminate_failed", {{"why", ended.error().message}});
               }
               return true;
@@ -378,6 +370,7 @@ void RealMpsServers::TerminateClients(core::TaskId id, int attempt, std::functio
 // ---- evidence about servers ----
 
 void RealMpsServers::Note(Entry& entry, const std::optional<MpsServer>& server) {
+  entry.server = server ? std::optional(server->process) : std::nullopt;
   for (const auto& [process, how] : entry.clients.NoteServer(server, Clock::now())) {
     base::LogWarn("mps_server_broke", {{"uid", entry.control->id().uid},
                                        {"gpu", entry.control->id().gpus},
@@ -394,26 +387,18 @@ void RealMpsServers::KeepLooking(Entry& entry) {
 void RealMpsServers::Probe(Entry& entry) {
   entry.probing = false;
   if (entry.clients.empty()) return;
-  struct Answer {
-    Result<std::optional<MpsServer>> server;
-    std::optional<std::vector<pid_t>> clients;
-  };
-  Do<Answer>(
+  Do<Looked>(
       entry,
-      [limit = options_.timeout, partitions = entry.partitions](const MpsControl& control) {
+      [limit = options_.timeout, partitions = entry.partitions,
+       known = entry.server](const MpsControl& control) {
         const MpsControl::Deadline deadline = Clock::now() + limit;
         partitions->Tidy(control, deadline);
-        Answer answer{control.Look(deadline), std::nullopt};
-        if (!answer.server || !*answer.server) return answer;
-        if (auto clients = control.Clients(**answer.server, deadline))
-          answer.clients = *std::move(clients);
-        return answer;
+        return control.Look(deadline, known);
       },
-      [this, before = entry.check.seen()](Entry& its, Answer answer) {
-        const auto& looked = answer.server;
+      [this, before = entry.check.seen()](Entry& its, const Looked& looked) {
         if (looked) {
           Note(its, *looked);
-          if (answer.clients) CheckClients(its, before, *answer.clients);
+          if (*looked && (*looked)->clients) CheckClients(its, before, *(*looked)->clients);
         } else if (its.told != looked.error().message) {
           its.told = looked.error().message;
           base::LogWarn(
@@ -434,13 +419,11 @@ void RealMpsServers::AskEvidence(core::TaskId id, int attempt,
     const Entry* its = Find(who);
     answer(its == nullptr ? MpsEvidence{} : its->clients.EvidenceOf(who, Clock::now()));
   });
-  using Look = Result<std::optional<MpsServer>>;
-  Do<Look>(
+  Do<Looked>(
       *entry,
-      [deadline = Clock::now() + options_.terminate_limit](const MpsControl& control) {
-        return control.Look(deadline);
-      },
-      [this, who, first, answer = std::move(answer)](Entry& its, Look looked) {
+      [deadline = Clock::now() + options_.terminate_limit,
+       known = entry->server](const MpsControl& control) { return control.Look(deadline, known); },
+      [this, who, first, answer = std::move(answer)](Entry& its, const Looked& looked) {
         if (looked) Note(its, *looked);
         if (first()) answer(its.clients.EvidenceOf(who, Clock::now()));
       });

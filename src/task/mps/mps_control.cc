@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -34,6 +35,7 @@ using std::chrono::milliseconds;
 
 constexpr const char* kCsv = "--format=csv,noheader";
 constexpr const char* kServerList = "the MPS control daemon's server list";
+constexpr const char* kClientList = "the MPS control daemon's client list";
 constexpr std::size_t kMaxAnswer = 256 << 10;
 constexpr int kLookAgainMs = 20;
 constexpr milliseconds kAfterKill{500};
@@ -205,22 +207,34 @@ Result<MpsAbilities> MpsControl::Try(Deadline deadline) const {
                       .partitions = partitions};
 }
 
-Result<std::optional<MpsServer>> MpsControl::Look(Deadline deadline) const {
+Result<std::optional<MpsServer>> MpsControl::Look(
+    Deadline deadline, const std::optional<base::ProcessId>& known) const {
   const std::optional<base::ProcessId> daemon = Daemon();
   if (!daemon) return std::nullopt;
   logs_.Bound();
   if (MpsSpeaksThree(daemon->pid)) return LookForNamed(deadline);
+  if (known && base::Alive(*known)) {
+    std::optional<MpsServer> same = CARMA_TRY(LookFor(known->pid, deadline));
+    if (same) return same;
+  }
   const std::string listed = CARMA_TRY(Ask("get_server_list", deadline));
-  const std::vector<pid_t> pids = CARMA_TRY(base::Wrap(ParseMpsPids(listed), kServerList));
-  for (const pid_t pid : pids) {
-    const std::optional<base::ProcessStat> stat = base::ReadProcessStat(pid);
-    if (!stat || stat->dead()) continue;
-    const std::string said = CARMA_TRY(Ask("get_server_status " + std::to_string(pid), deadline));
-    const Result<MpsServerState> state = ParseMpsServerState(said);
-    if (state) return MpsServer{stat->id, *state};
-    if (state.error().code != ErrorCode::kNotFound) return Unavailable(state.error().message);
+  for (const pid_t pid : CARMA_TRY(base::Wrap(ParseMpsPids(listed), kServerList))) {
+    std::optional<MpsServer> server = CARMA_TRY(LookFor(pid, deadline));
+    if (server) return server;
   }
   return std::nullopt;
+}
+
+Result<std::optional<MpsServer>> MpsControl::LookFor(pid_t pid, Deadline deadline) const {
+  const std::optional<base::ProcessStat> stat = base::ReadProcessStat(pid);
+  if (!stat || stat->dead()) return std::nullopt;
+  const std::string said =
+      CARMA_TRY(Ask(fmt::format("get_server_status {0}\nget_client_list {0}", pid), deadline));
+  const Result<MpsServerState> state = ParseMpsServerState(said);
+  if (!state && state.error().code == ErrorCode::kNotFound) return std::nullopt;
+  if (!state) return Unavailable(state.error().message);
+  const std::string_view clients = std::string_view(said).substr(said.find('\n') + 1);
+  return MpsServer{stat->id, *state, "", base::Wrap(ParseMpsPids(clients), kClientList)};
 }
 
 Result<std::optional<MpsServer>> MpsControl::LookForNamed(Deadline deadline) const {
@@ -228,8 +242,12 @@ Result<std::optional<MpsServer>> MpsControl::LookForNamed(Deadline deadline) con
   const auto rows = CARMA_TRY(base::Wrap(ParseMpsServerRows(listed), kServerList));
   for (const MpsServerRow& row : rows) {
     const std::optional<base::ProcessStat> stat = base::ReadProcessStat(row.pid);
-    if (row.uid == id_.uid && stat && !stat->dead())
-      return MpsServer{stat->id, row.state, row.name};
+    if (row.uid != id_.uid || !stat || stat->dead()) continue;
+    MpsServer server{stat->id, row.state, row.name};
+    const auto clients = Run({"client", "list", "--server=" + row.name, kCsv}, "", deadline);
+    server.clients = clients ? base::Wrap(ParseMpsPids(*clients), kClientList)
+                             : std::unexpected(clients.error());
+    return server;
   }
   return std::nullopt;
 }
@@ -283,13 +301,6 @@ base::Error MpsControl::WhyNoServer(const MpsLogMark& asked, const std::string& 
   if (text.empty()) text = base::Printable(base::Trim(said));
   if (text.empty()) text = "it printed nothing; see " + MpsLogDir(setup_.dir, id_);
   return {ErrorCode::kUnavailable, "the MPS server exited during startup: " + text};
-}
-
-Result<std::vector<pid_t>> MpsControl::Clients(const MpsServer& server, Deadline deadline) const {
-  const std::string listed = CARMA_TRY(
-      server.name.empty() ? Ask("get_client_list " + std::to_string(server.process.pid), deadline)
-                          : Run({"client", "list", "--server=" + server.name, kCsv}, "", deadline));
-  return base::Wrap(ParseMpsPids(listed), "the MPS control daemon's client list");
 }
 
 Result<Unit> MpsControl::TerminateClient(const MpsServer& server, pid_t client,

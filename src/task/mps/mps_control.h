@@ -28,6 +28,7 @@ struct MpsServer {
   base::ProcessId process;
   MpsServerState state = MpsServerState::kUnknown;
   std::string name = {};  // only in protocol 3; empty if the daemon uses protocol 2
+  Result<std::vector<pid_t>> clients = {};
 };
 
 // Features of MPS, found by briefly starting a control daemon.
@@ -59,8 +60,9 @@ class MpsControl {
   // unused. Returns the same errors as Ready().
   Result<MpsAbilities> Try(Deadline deadline) const;
   // The running server; empty if no server or no daemon runs. Fails if a reply is late or invalid.
-  Result<std::optional<MpsServer>> Look(Deadline deadline) const;
-  Result<std::vector<pid_t>> Clients(const MpsServer& server, Deadline deadline) const;
+  // known: the server that ran at the last call. While it runs, one query is enough.
+  Result<std::optional<MpsServer>> Look(
+      Deadline deadline, const std::optional<base::ProcessId>& known = std::nullopt) const;
   // Terminates the client's GPU context cleanly. The process continues and gets error 810.
   Result<Unit> TerminateClient(const MpsServer& server, pid_t client, Deadline deadline) const;
 
@@ -92,9 +94,11 @@ class MpsControl {
   bool TakesClients(const MpsServer& server, const std::optional<MpsLogMark>& asked) const;
   base::Error WhyNoServer(const MpsLogMark& asked, const std::string& said) const;
   void End(const base::ProcessId& daemon, Deadline deadline) const;
+  // Looks for the server with this PID, using protocol 2.
+  Result<std::optional<MpsServer>> LookFor(pid_t pid, Deadline deadline) const;
   Result<std::optional<MpsServer>> LookForNamed(Deadline deadline) const;
   Result<std::string> StartServer(Deadline deadline) const;
-  // Sends one protocol 2 command and returns the reply. Fails if there is none in time.
+  // Sends protocol 2 commands, one per line, and returns the replies. Fails if they are late.
   Result<std::string> Ask(const std::string& command, Deadline deadline) const;
   Result<std::string> Run(const std::vector<std::string>& arguments, const std::string& input,
                           Deadline deadline) const;

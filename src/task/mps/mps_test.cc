@@ -261,11 +261,24 @@ TEST_F(MpsControlTest, TheDaemonInheritsNothingOfOurEnvironment) {
   EXPECT_EQ(st.st_mode & 0777, 0700U);
 }
 
+TEST_F(MpsControlTest, AKnownServerIsQueriedWithoutAList) {
+  const auto server = Control().Ready(Soon());
+  ASSERT_TRUE(server);
+  const std::string pid = std::to_string(server->process.pid);
+  const std::string query = "get_server_status " + pid + " \nget_client_list " + pid + " \n";
+  fake_.Remove("/asked");
+  EXPECT_EQ(Control().Look(Soon(), server->process)->value().process, server->process);
+  EXPECT_EQ(fake_.Read("/asked"), query);
+  fake_.Remove("/asked");
+  EXPECT_EQ(Control().Look(Soon(), base::ProcessId{})->value().process, server->process);
+  EXPECT_EQ(fake_.Read("/asked"), "get_server_list  \n" + query);
+}
+
 TEST_F(MpsControlTest, EndsClients) {
   const auto server = Control().Ready(Soon());
   ASSERT_TRUE(server);
   fake_.Write("/clients", "4711\n4712\n");
-  EXPECT_THAT(Control().Clients(*server, Soon()).value(), ElementsAre(4711, 4712));
+  EXPECT_THAT(Control().Look(Soon())->value().clients.value(), ElementsAre(4711, 4712));
   EXPECT_TRUE(Control().TerminateClient(*server, 4712, Soon()));
   EXPECT_EQ(fake_.Read("/terminated"), std::to_string(server->process.pid) + " 4712\n");
   fake_.Write("/terminate", "Invalid process 4713!\n1\n");
