@@ -28,7 +28,8 @@ constexpr auto kLongTurn = std::chrono::milliseconds(50);
 // Length of the pause after a long turn, as a multiple of the turn's duration. With this pause,
 // fewer than one in a hundred requests has to wait for a long turn.
 constexpr int kPausesPerTurn = 200;
-constexpr auto kProgressGap = std::chrono::seconds(3);  // real time
+// Between two readings of the tasks' progress, and of their use of cores (real time).
+constexpr auto kReadingGap = std::chrono::seconds(3);
 
 }  // namespace
 
@@ -50,12 +51,14 @@ EngineHost::EngineHost(Surroundings around, std::vector<gpu::DeviceInfo> devices
       store_retry_(*around_.loop),
       usage_(*around_.loop),
       progress_alarm_(*around_.loop),
+      cores_alarm_(*around_.loop),
       spare_memory_(*around_.loop),
       awaited_ends_(*around_.loop),
       awaited_grants_(*around_.loop),
       task_watch_(around_.store, around_.clock, settings(),
                   std::bind_front(&EngineHost::TellAdministrators, this, "idle")),
       progress_reader_(around_.loop, BackgroundWorker::AtEnd::kLeave),
+      cores_reader_(around_.loop, BackgroundWorker::AtEnd::kWait),
       trials_(MakeTrials()),
       driver_reader_(around_.loop, BackgroundWorker::AtEnd::kLeave),
       driver_alarm_(*around_.loop),
@@ -80,6 +83,7 @@ Result<Unit> EngineHost::Start(std::vector<core::GpuInfo> gpus) {
   engine_.PollLauncher();  // before a time limit stops a task that has already ended
   usage_.Set(around_.clock.RealSpan(kUsageSpan), [this] { CloseUsage(); });
   ReadProgress();
+  ReadCores();
   WatchDriver();
   return Unit{};
 }
@@ -278,20 +282,9 @@ void EngineHost::TakeRound(const gpu::Round& round, const SeenProcesses& seen) {
   engine_.faces().Follow(uses);
   for (core::Event& event : monitor_.Take(around_.clock.Now(), round, std::move(uses)))
     PostSeen(std::move(event));
-  WatchCores();
   TellWhoComputes();
   WatchTasks();
   WatchLine();
-}
-
-// Does nothing on a simulated server, because its tasks barely use the machine's real cores.
-void EngineHost::WatchCores() {
-  if (!settings().simgpu_state.empty()) return;
-  std::map<core::TaskId, pid_t> mains;
-  for (const core::TaskId task : engine_.attribution().Tasks()) {
-    if (const std::optional<pid_t> main = engine_.attribution().MainPid(task)) mains[task] = *main;
-  }
-  if (const auto sample = core_meter_.Read(around_.clock.Now(), mains)) engine_.Post(*sample);
 }
 
 // Passes the processes on GPUs to the MPS servers, which check their clients, and to the leases,
@@ -337,11 +330,26 @@ void EngineHost::ReadProgress() {
       TellStalled(id);
     core::ProgressSeen moved = engine_.progress().Left(base::ToMs(around_.clock.Now()));
     if (!moved.left.empty()) engine_.Post(std::move(moved));
-    progress_alarm_.Set(kProgressGap, [this] { ReadProgress(); });
+    progress_alarm_.Set(kReadingGap, [this] { ReadProgress(); });
   };
   if (places.empty()) return take({});
   progress_reader_.Ask(
       [places = std::move(places), now_ms] { return ProgressBoard::Read(places, now_ms); }, take);
+}
+
+// Does nothing on a simulated server, because its tasks barely use the machine's real cores.
+void EngineHost::ReadCores() {
+  if (!settings().simgpu_state.empty()) return;
+  std::map<core::TaskId, pid_t> mains;
+  for (const core::TaskId task : engine_.attribution().Tasks()) {
+    if (const std::optional<pid_t> main = engine_.attribution().MainPid(task)) mains[task] = *main;
+  }
+  cores_reader_.Ask(
+      [this, now = around_.clock.Now(), mains] { return core_meter_.Read(now, mains); },
+      [this](const std::optional<core::HostSampled>& sample) {
+        if (sample) engine_.Post(*sample);
+        cores_alarm_.Set(kReadingGap, [this] { ReadCores(); });
+      });
 }
 
 void EngineHost::TellStalled(core::TaskId id) {

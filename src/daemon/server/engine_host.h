@@ -128,11 +128,11 @@ class EngineHost : private Engine::Host {
   // Sends a notice to the targets of notify.admin.
   void TellAdministrators(const std::string& event, const std::string& message);
   void TakeEstimates(std::vector<EstimateResult> results);
-  void WatchCores();
   void TellWhoComputes();
   void WatchTasks();
-  // Reads the progress of running tasks on a worker every few seconds.
+  // Read the progress of running tasks and their use of cores on workers every few seconds.
   void ReadProgress();
+  void ReadCores();
   void TellStalled(core::TaskId id);
   void WatchLine();
   void KeepUsage();
@@ -149,7 +149,7 @@ class EngineHost : private Engine::Host {
 
   const Surroundings around_;
   Monitor monitor_;
-  CoreMeter core_meter_;
+  CoreMeter core_meter_;  // used by cores_reader_
   std::unique_ptr<MpsServers> mps_;
   std::shared_ptr<estimate::History> history_;  // null if estimate.history is false
   EstimateService estimates_;
@@ -157,14 +157,14 @@ class EngineHost : private Engine::Host {
   std::unique_ptr<NoticeSender> notice_sender_;  // null until it is needed
   std::unique_ptr<SlurmDesk> slurm_desk_;        // null if slurm.enabled is false
   boost::asio::posix::stream_descriptor launcher_fd_;
-  Alarm wake_, store_retry_, usage_, progress_alarm_;
+  Alarm wake_, store_retry_, usage_, progress_alarm_, cores_alarm_;
   SpareMemory spare_memory_;
   CompletionWaiters awaited_ends_;
   CompletionWaiters awaited_grants_;  // calls that wait for leases to be granted or to end
   ForecastDrift forecast_drift_;
   LineMeter line_;
   TaskWatch task_watch_;
-  BackgroundWorker progress_reader_;
+  BackgroundWorker progress_reader_, cores_reader_;
   std::unique_ptr<GpuTrials> trials_;  // null if there are no trials
   BackgroundWorker driver_reader_;
   // Why a driver upgrade closes all GPUs; "" if there was no upgrade; empty until this is known.
