@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <vector>
 
@@ -30,8 +31,13 @@ constexpr std::size_t kMostDraws = 100;
 struct Draw {
   std::vector<std::uint32_t> kept;
   double gpu_seconds = 0;
+  double span_s = 0;  // between its first and last submission
   double cv = 0;
   Profile profile{};
+  // Mean number of busy GPUs that the jobs need.
+  double Gpus() const {
+    return span_s > 0 ? gpu_seconds / span_s : std::numeric_limits<double>::infinity();
+  }
 };
 
 // Compares draws with the whole trace.
@@ -60,6 +66,7 @@ class Measure {
       sum += gap;
       squares += gap * gap;
     }
+    draw.span_s = sum;
     if (sum > 0) {
       const double mean = sum / (count - 1);
       draw.cv = std::sqrt(std::max(0.0, squares / (count - 1) - mean * mean)) / mean;
@@ -68,11 +75,11 @@ class Measure {
   }
 
   // How much the draw differs from the whole trace. wanted_share: the draw's intended share of the
-  // GPU time or, with by_jobs, of the jobs.
+  // load or, with by_jobs, of the jobs.
   double Difference(const Draw& draw, double wanted_share, bool by_jobs) const {
     const double share =
         by_jobs ? static_cast<double>(draw.kept.size()) / static_cast<double>(whole_.kept.size())
-                : draw.gpu_seconds / whole_.gpu_seconds;
+                : draw.Gpus() / whole_.Gpus();
     const double cv_ratio = whole_.cv > 0 && draw.cv > 0 ? draw.cv / whole_.cv : 1;
     return std::abs(std::log(share / wanted_share)) + std::abs(std::log(cv_ratio)) + Distance(draw);
   }
@@ -83,7 +90,6 @@ class Measure {
     return distance;
   }
   const Draw& whole() const { return whole_; }
-  double span_s() const { return base::Seconds(span_); }
 
  private:
   std::size_t BinOf(const Job& job) const {
@@ -92,7 +98,8 @@ class Measure {
       return static_cast<std::size_t>(hours % 24);
     }
     if (span_ <= Duration(0)) return 0;
-    const double part = base::Seconds(job.submit - trace_.jobs.front().submit) / span_s();
+    const double part =
+        base::Seconds(job.submit - trace_.jobs.front().submit) / base::Seconds(span_);
     return std::min(static_cast<std::size_t>(part * kProfileBins), kProfileBins - 1);
   }
 
@@ -191,16 +198,15 @@ Result<SampleFacts> SampleJobs(JobTrace& trace, const SampleOptions& options) {
   }
   const Measure measure(trace);
   facts.cv_before = measure.whole().cv;
-  const double capacity = options.gpus * measure.span_s();  // in GPU seconds
   const double load = options.load.value_or(1);
-  double share = load * capacity / measure.whole().gpu_seconds;
+  double share = load * options.gpus / measure.whole().Gpus();
   if (options.scale_time) share = 1;
   if (options.tasks)
     share = static_cast<double>(*options.tasks) / static_cast<double>(trace.jobs.size());
   Draw draw = measure.whole();
   if (share < 1)
     draw = CARMA_TRY(BestDraw(trace, measure, share, options.tasks.has_value(), options.seed));
-  facts.load = capacity > 0 ? draw.gpu_seconds / capacity : 0;
+  facts.load = draw.span_s > 0 ? draw.Gpus() / options.gpus : 0;
   facts.cv_after = draw.cv;
   facts.profile_distance = measure.Distance(draw);
   // `kept` is in ascending order, so no job is overwritten before it is moved.
