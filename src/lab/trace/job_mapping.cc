@@ -25,15 +25,18 @@ Result<std::map<int, Shelf>> Shelves(const Catalogue& catalogue,
   for (std::size_t i = 0; i < mix.size(); ++i) {
     bool found = false;
     for (const auto& [id, workload] : catalogue.workloads()) {
-      if (workload.weight_class != mix[i].weight_class) continue;
+      const std::string& wanted = mix[i].weight_class;
+      if (!wanted.empty() && workload.weight_class != wanted) continue;
       Shelf& shelf = shelves[workload.gpus];
       shelf.resize(mix.size());
       shelf[i].push_back(&workload);
       found = true;
     }
     if (!found) {
-      return Invalid("the catalogue has no workload of class '{}'",
-                     base::Printable(mix[i].weight_class, 40));
+      return Invalid(
+          "the catalogue has no workload of class '{}'; without --mix, every job may get "
+          "any workload",
+          base::Printable(mix[i].weight_class, 40));
     }
   }
   return shelves;
@@ -115,6 +118,11 @@ Result<std::vector<ClassShare>> ParseMix(std::string_view text) {
   }
   for (ClassShare& each : mix) each.share /= sum;
   return mix;
+}
+
+std::vector<ClassShare> MixFor(const Catalogue& catalogue) {
+  std::vector<ClassShare> usual = *ParseMix(kUsualMix);
+  return Shelves(catalogue, usual) ? usual : std::vector<ClassShare>{{.share = 1}};
 }
 
 Result<MappedTasks> MapJobs(const JobTrace& trace, const Catalogue& catalogue,

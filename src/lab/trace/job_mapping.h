@@ -16,11 +16,15 @@ namespace carma::trace {
 
 // Share of a weight class among the tasks. A mix lists the class of the shortest jobs first.
 struct ClassShare {
-  std::string weight_class;
-  double share = 0;  // all shares of a mix sum to 1
+  std::string weight_class;  // empty: all workloads
+  double share = 0;          // all shares of a mix sum to 1
 };
 // Parses a mix like "light=65,medium=27,heavy=8" (any positive numbers) or returns kInvalid.
 Result<std::vector<ClassShare>> ParseMix(std::string_view text);
+
+inline constexpr const char* kUsualMix = "light=65,medium=27,heavy=8";
+// kUsualMix if the catalogue has workloads of its classes; otherwise a single class.
+std::vector<ClassShare> MixFor(const Catalogue& catalogue);
 
 struct MapOptions {
   std::vector<ClassShare> mix;

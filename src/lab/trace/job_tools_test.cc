@@ -1,4 +1,5 @@
 // Tests of computations on cluster traces: statistics, samples, mappings, generated traces.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -110,6 +111,7 @@ TEST(Sample, FitsTheServerAndKeepsTheArrivals) {
     const auto facts = SampleJobs(trace, {.gpus = gpus, .load = 0.5, .seed = 1});
     ASSERT_TRUE(facts) << facts.error().message;
     EXPECT_NEAR(facts->load, 0.5, 0.1);
+    EXPECT_NEAR(Describe(trace, 1).offered_gpus / gpus, facts->load, 1e-6);
     EXPECT_NEAR(std::log(facts->cv_after / facts->cv_before), 0, 0.25);
     EXPECT_LT(facts->profile_distance, 0.25);
     EXPECT_EQ(facts->from + facts->too_large, before);
@@ -223,6 +225,20 @@ TEST(MapJobs, FollowsGpusDurationAndMix) {
   EXPECT_LE(longest_light, shortest_medium);
 }
 
+TEST(MapJobs, ACatalogueWithoutTheUsualClassesIsOneClass) {
+  EXPECT_EQ(MixFor(*Catalogue::BuiltIn()).size(), 3u);
+  const auto own = Catalogue::Parse(
+      "workload_id,gpus,solo_seconds,solo_smact,mps_sensitivity,mps_pressure,memory_mib\n"
+      "ours,1,100,0.5,0.1,0.1,5000\n",
+      "own.csv");
+  ASSERT_TRUE(own) << own.error().message;
+  const auto mapped = MapJobs(BurstyTrace(1), *own, {.mix = MixFor(*own)});
+  ASSERT_TRUE(mapped) << mapped.error().message;
+  for (const Submission& task : mapped->trace.submissions) EXPECT_EQ(task.workload_id, "ours");
+  EXPECT_THAT(MapJobs(BurstyTrace(1), *own, {.mix = *ParseMix(kUsualMix)}).error().message,
+              ::testing::HasSubstr("no workload of class 'light'"));
+}
+
 TEST(MapJobs, IsReproducibleAndMayKeepDurations) {
   const auto catalogue = Catalogue::BuiltIn();
   JobTrace trace = BurstyTrace(3);
@@ -305,7 +321,9 @@ TEST(MapJobs, RefusesAClassThatNoWorkloadHas) {
   const auto catalogue = Catalogue::BuiltIn();
   const auto mapped = MapJobs(BurstyTrace(1), *catalogue, {.mix = *ParseMix("light=1,giant=1")});
   ASSERT_FALSE(mapped);
-  EXPECT_EQ(mapped.error().message, "the catalogue has no workload of class 'giant'");
+  EXPECT_EQ(mapped.error().message,
+            "the catalogue has no workload of class 'giant'; without --mix, every job may get any "
+            "workload");
 }
 
 JobTrace Generated(JobGenerator generator, int jobs) {

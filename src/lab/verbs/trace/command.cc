@@ -5,14 +5,13 @@
 #include <utility>
 
 #include "base/text.h"
+#include "lab/trace/job_mapping.h"
 #include "lab/trace/job_reader.h"
 #include "lab/verbs/lab.h"
 #include "lab/verbs/trace/verbs.h"
 
 namespace carma::cli {
 namespace {
-
-constexpr const char* kDefaultMix = "light=65,medium=27,heavy=8";
 
 // Adds a sub-verb and returns it with its flags, which live as long as its callback. They are held
 // by a shared_ptr, because std::function must be copyable.
@@ -130,13 +129,12 @@ void AddMap(Syntax trace, Context& context) {
   const auto [verb, flags] =
       AddSubVerb(trace, context, "map",
                  "Make a task trace: give each job a workload from the catalogue", &RunTraceMap);
-  flags->mix = kDefaultMix;
   AddSourceOptions(verb, flags->source).Required();
   AddCatalogueOption(verb, flags->source.workloads);
   verb.AddOption(
       "--mix", "MIX", flags->mix,
       std::string("share of each class, from the shortest jobs to the longest (default: ") +
-          kDefaultMix + ")");
+          trace::kUsualMix + " if the catalogue has these classes)");
   verb.AddFlag("--keep-durations", flags->keep_durations,
                "give tasks the durations of their jobs instead of their workloads");
   verb.AddOption("--users", "WORD", flags->users,

@@ -89,6 +89,13 @@ Result<Unit> RunTraceSample(Context& context, const SampleFlags& flags) {
   LoadedJobs loaded = CARMA_TRY(LoadJobs(context, flags.source));
   trace::JobTrace& trace = loaded.trace;
   const trace::SampleFacts facts = CARMA_TRY(trace::SampleJobs(trace, flags));
+  constexpr double kClose = 0.9;
+  const bool all = trace.jobs.size() == facts.from;
+  if (all && flags.load && facts.load < kClose * *flags.load) {
+    Warn(context, fmt::format("the trace's load is only {:.2f} on {}, so all jobs are kept; "
+                              "--scale-time compresses their times",
+                              facts.load, base::Counted(flags.gpus, "GPU")));
+  }
   std::string command = fmt::format("sample --gpus {}", flags.gpus);
   if (flags.tasks) command += fmt::format(" --tasks {}", *flags.tasks);
   if (flags.load) command += fmt::format(" --load {}", *flags.load);
@@ -106,8 +113,9 @@ Result<Unit> RunTraceSample(Context& context, const SampleFlags& flags) {
 }
 
 Result<Unit> RunTraceMap(Context& context, const MapFlags& flags) {
-  const std::vector<trace::ClassShare> mix = CARMA_TRY(trace::ParseMix(flags.mix));
   LoadedJobs loaded = CARMA_TRY(LoadJobs(context, flags.source));
+  std::vector<trace::ClassShare> mix = trace::MixFor(loaded.catalogue);
+  if (!flags.mix.empty()) mix = CARMA_TRY(trace::ParseMix(flags.mix));
   const bool groups_as_users = flags.users == "vc";
   const trace::MappedTasks mapped =
       CARMA_TRY(trace::MapJobs(loaded.trace, loaded.catalogue,
@@ -118,7 +126,7 @@ Result<Unit> RunTraceMap(Context& context, const MapFlags& flags) {
   std::vector<std::string>& provenance = loaded.trace.provenance;
   provenance.push_back(
       MadeBy(context,
-             fmt::format("map --mix {}{}{}{} --seed {}", flags.mix,
+             fmt::format("map{}{}{}{} --seed {}", flags.mix.empty() ? "" : " --mix " + flags.mix,
                          flags.source.workloads.empty()
                              ? ""
                              : " --workloads " + base::Printable(flags.source.workloads),
@@ -127,7 +135,8 @@ Result<Unit> RunTraceMap(Context& context, const MapFlags& flags) {
              flags.source, loaded.trace));
   std::string facts;
   for (std::size_t i = 0; i < mix.size(); ++i)
-    facts += fmt::format("{}{} {}", i == 0 ? "" : ", ", mapped.by_class[i], mix[i].weight_class);
+    facts += fmt::format("{}{} {}", i == 0 ? "" : ", ", mapped.by_class[i],
+                         mix[i].weight_class.empty() ? "of any class" : mix[i].weight_class);
   provenance.push_back(
       fmt::format("{}, {} named in the trace; {} with a different GPU count, {} of unknown "
                   "duration; skipped: {}",
