@@ -50,9 +50,13 @@ std::int64_t Simulation::MpsLimitOf(const Job& job, const core::StartTask& start
   const core::Placement& at = start.placement.front();
   const bool client = options_.collocation == core::SharingMethod::kMps && !start.alone &&
                       !IsNoMpsClient(options_, job);
-  if (!options_.mps_memory_limit || !client || at.claim_mib <= 0) return 0;
+  const std::uint32_t gpu = job.attempt.gpus.front();
+  // MPS cannot limit the clients of a server that spans several GPUs (task::MpsLimitHolds).
+  const bool holds = options_.policy.gangs_take_turns ||  // so each GPU has its own server
+                     layout_.servers()[layout_.ServerOf(gpu)].gpu_count == 1;
+  if (!options_.mps_memory_limit || !client || !holds || at.claim_mib <= 0) return 0;
   return std::min(std::max(at.claim_mib, start.bound_mib) + options_.policy.margin_mib,
-                  layout_.UsableMib(job.attempt.gpus.front()));
+                  layout_.UsableMib(gpu));
 }
 
 Machines::Resident Simulation::ResidentOf(const Job& job) const {

@@ -158,8 +158,8 @@ struct RunOptions {
   std::vector<core::Reservation> reservations;
 
   // With kMps: limits each task to its promise plus the policy's margin, like
-  // collocation.mps_memory_limit. A task that needs more runs out of memory even if the GPU has
-  // memory left.
+  // collocation.mps_memory_limit, if its MPS server has only one GPU. A task that needs more runs
+  // out of memory even if the GPU has memory left.
   bool mps_memory_limit = false;
 
   MemoryModel memory;

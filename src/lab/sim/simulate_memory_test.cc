@@ -69,6 +69,8 @@ TEST(SimulateMemory, TheMpsLimitEndsATaskWithTooSmallAPromise) {
   EXPECT_EQ(Play(MakeWorld("A100-40GB"), one, options).totals.oom_crashes, 0);
   options.mps_memory_limit = true;
   const RunResult run = Play(MakeWorld("A100-40GB"), one, options);
+  EXPECT_EQ(Play(MakeWorld("2xA100-40GB"), one, options).totals.oom_crashes, 0)
+      << "a server for two GPUs has no limit";
   // After the crash, the task is promised more memory.
   EXPECT_EQ(run.totals.oom_crashes, 1);
   EXPECT_EQ(run.totals.succeeded, 1);

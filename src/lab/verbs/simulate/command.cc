@@ -101,12 +101,12 @@ Result<config::Settings> BaseSettings(const std::string& path) {
   return std::move(loaded.settings);
 }
 
-// The sharing method named by the words. If they name none, returns the two methods that a daemon
-// chooses between.
+// The method of sharing named by the words. If they name none, returns the two methods that a
+// daemon chooses between.
 std::vector<std::string> MethodsOf(const std::vector<PolicyWord>& words) {
   std::vector<std::string> methods{"mps", "streams"};
   for (const PolicyWord& word : words) {
-    if (word.key == "collocation") methods = {word.value};
+    if (word.key == "collocation" && word.value != "exclusive") methods = {word.value};
   }
   return methods;
 }
@@ -120,7 +120,9 @@ Result<std::vector<SimPolicy>> MakePolicies(const Experiment& experiment) {
   }
   first.insert(first.end(), experiment.common.begin(), experiment.common.end());
   const std::vector<std::vector<PolicyWord>> all =
-      experiment.policies.empty() ? DefaultPolicies(MethodsOf(first)) : experiment.policies;
+      experiment.policies.empty()
+          ? DefaultPolicies(MethodsOf(first), settings.mapper == "exclusive")
+          : experiment.policies;
   std::vector<SimPolicy> policies;
   for (const std::vector<PolicyWord>& own : all) {
     std::vector<PolicyWord> words = first;

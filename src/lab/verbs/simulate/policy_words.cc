@@ -358,13 +358,15 @@ std::vector<std::pair<std::string, std::string>> LastOf(const std::vector<Policy
   return last;
 }
 
-std::vector<std::vector<PolicyWord>> DefaultPolicies(const std::vector<std::string>& methods) {
+std::vector<std::vector<PolicyWord>> DefaultPolicies(const std::vector<std::string>& methods,
+                                                     bool exclusive) {
   const std::string where = "default policy";
   std::vector<std::vector<PolicyWord>> policies{
       {{"label", "exclusive", where}, {"mapper", "exclusive", where}}};
   for (const std::string& method : methods) {
     policies.push_back(
         {{"label", fmt::format("CARMA ({})", method), where}, {"collocation", method, where}});
+    if (exclusive) policies.back().push_back({"mapper", "auto", where});
   }
   return policies;
 }
@@ -381,11 +383,9 @@ Result<SimPolicy> MakePolicy(const config::Settings& base, const std::vector<Pol
   SimPolicy& policy = draft.policy;
   draft.settings.divided = policy.options.collocation == core::SharingMethod::kMig;
   draft.settings.policy = config::PolicyFor(draft.settings, policy.options.collocation);
-  // The published systems had no memory limits, and Slurm alone does not start an MPS server. MPS
-  // cannot limit the clients of a server that spans several GPUs (task::MpsLimitHolds).
-  policy.options.mps_memory_limit = draft.settings.mps_memory_limit &&
-                                    draft.settings.mps_servers == task::MpsScope::kGpu &&
-                                    !draft.settings.published && policy.options.above.WithCarma();
+  // The published systems had no memory limits, and Slurm alone does not start an MPS server.
+  policy.options.mps_memory_limit = draft.settings.mps_memory_limit && !draft.settings.published &&
+                                    policy.options.above.WithCarma();
   for (const PolicyWord& word : words) {
     if (!HoldsForAnySharing(word)) continue;
     CARMA_TRY(Apply(word, draft));

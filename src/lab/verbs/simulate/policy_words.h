@@ -32,8 +32,9 @@ struct SimPolicy {
 Result<std::vector<PolicyWord>> SplitPolicy(std::string_view spec, const std::string& where);
 
 // The default comparison: exclusive use, and the configured rules under each of these sharing
-// methods.
-std::vector<std::vector<PolicyWord>> DefaultPolicies(const std::vector<std::string>& methods);
+// methods. exclusive: whether the configured mapper is; then `auto` is compared instead.
+std::vector<std::vector<PolicyWord>> DefaultPolicies(const std::vector<std::string>& methods,
+                                                     bool exclusive);
 
 // The words of a policy that are not configuration keys, for help and documentation. (A policy may
 // also use configuration keys, with or without their section.)

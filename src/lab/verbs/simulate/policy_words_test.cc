@@ -97,19 +97,15 @@ TEST(SimPolicy, WordsMeanTheSameAsInTheDaemon) {
 }
 
 TEST(SimPolicy, AppliesTheMpsLimitAsTheDaemonDoes) {
-  EXPECT_TRUE(PolicyOf("magm,mps_servers=gpu").options.mps_memory_limit);
-  EXPECT_FALSE(PolicyOf("magm,mps_servers=gpu,mps_memory_limit=false").options.mps_memory_limit);
+  EXPECT_TRUE(PolicyOf("magm").options.mps_memory_limit);
+  EXPECT_FALSE(PolicyOf("magm,mps_memory_limit=false").options.mps_memory_limit);
   EXPECT_FALSE(PolicyOf("magm,mps_servers=gpu,published=v2").options.mps_memory_limit);
   EXPECT_THAT(Complaint("magm,mps_memory_limit=some"), HasSubstr("expected true or false"));
 }
 
 TEST(SimPolicy, UsesTheDaemonsMpsServers) {
   EXPECT_FALSE(PolicyOf("auto").options.policy.gangs_take_turns);
-  EXPECT_FALSE(PolicyOf("auto").options.mps_memory_limit)
-      << "the limit does not apply to clients of a server for several GPUs";
-  const sim::RunOptions each = PolicyOf("auto,mps_servers=gpu").options;
-  EXPECT_TRUE(each.policy.gangs_take_turns);
-  EXPECT_TRUE(each.mps_memory_limit);
+  EXPECT_TRUE(PolicyOf("auto,mps_servers=gpu").options.policy.gangs_take_turns);
   EXPECT_FALSE(PolicyOf("magm,published=v2").options.policy.gangs_take_turns);
   EXPECT_THAT(Complaint("magm,mps_servers=task"),
               HasSubstr("mps_servers: expected gpu, user or shared"));
