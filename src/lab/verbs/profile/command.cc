@@ -165,6 +165,12 @@ class ProfileCall {
     return flags_.beside_others ? Result<Unit>(Unit{}) : RefuseSharedGpus(context_, lanes_);
   }
 
+  bool WasMeasured(const std::string& workload) const {
+    return std::ranges::any_of(folder_.runs(), [&](const MeasuredRun& run) {
+      return std::ranges::find(run.run.members, workload) != run.run.members.end();
+    });
+  }
+
   // Within a folder, a name must always mean the same workload; otherwise its runs could not be
   // compared.
   Result<Unit> TakeWorkloads(std::vector<ProfiledWorkload> wanted) {
@@ -173,6 +179,8 @@ class ProfileCall {
       const auto same = std::ranges::find(all_, each.name, &ProfiledWorkload::name);
       if (same == all_.end()) {
         all_.push_back(each);
+      } else if (*same != each && !WasMeasured(each.name)) {
+        *same = each;  // such as a command that was mistyped at first
       } else if (*same != each) {
         return Conflict(
             "{}: '{}' was measured there with a different command: choose another --output or "
@@ -344,6 +352,16 @@ class ProfileCall {
     return measured;
   }
 
+  void WarnOfOmitted(const std::vector<profile::WorkloadProfile>& profiles) const {
+    for (const profile::WorkloadProfile& each : profiles) {
+      if (!InCatalogue(each))
+        Warn(context_,
+             fmt::format("catalogue.csv omits '{}', because its SM activity or memory was "
+                         "not measured",
+                         each.workload));
+    }
+  }
+
   Result<Unit> WriteTables() const {
     std::vector<TypeFindings> findings = FindingsOf(all_, folder_.runs());
     std::error_code unknown;
@@ -357,6 +375,7 @@ class ProfileCall {
         profiles.push_back(each);
       }
     }
+    if (!findings.empty()) WarnOfOmitted(findings.front().profiles);
     const std::string json = FindingsJson(findings, folder_.runs());
     const std::array<std::pair<const char*, std::string>, 6> files{{
         {"profiles.csv", profile::ProfilesCsv(profiles)},

@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "cli/table.h"
+#include "core/values/mps_guess.h"
 #include "lab/sim/gpu_types.h"
 #include "report/charts.h"
 #include "report/html.h"
@@ -315,15 +316,21 @@ std::string WatchingCsv(std::span<const TypeFindings> findings) {
   return text;
 }
 
+bool InCatalogue(const WorkloadProfile& workload) {
+  return workload.sm_active && workload.memory_mib;
+}
+
 std::string CatalogueCsv(const TypeFindings& type) {
   const auto known = std::ranges::find(sim::GpuTypes(), type.gpu_type, &sim::GpuType::nvml_name);
   const double speed = known == sim::GpuTypes().end() ? 1 : known->relative_speed;
   std::string text =
       "workload_id,gpus,solo_seconds,solo_smact,mps_sensitivity,mps_pressure,memory_mib\n";
   for (const WorkloadProfile& each : type.profiles) {
-    if (!each.sm_active || !each.sensitivity || !each.memory_mib) continue;
+    if (!InCatalogue(each)) continue;
+    const core::MpsParameters guess = core::GuessMps(*each.sm_active, {});
     text += fmt::format("{},1,{},{},{},{},{}\n", base::CsvCell(each.workload), each.time_s * speed,
-                        *each.sm_active, *each.sensitivity, *each.pressure, *each.memory_mib);
+                        *each.sm_active, each.sensitivity.value_or(guess.sensitivity),
+                        each.pressure.value_or(guess.pressure), *each.memory_mib);
   }
   return text;
 }

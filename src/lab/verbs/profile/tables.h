@@ -20,8 +20,11 @@ std::string FindingsJson(std::span<const TypeFindings> findings, std::span<const
 std::string MeetingsCsv(std::span<const TypeFindings> findings);
 // One CSV line for each workload and watcher.
 std::string WatchingCsv(std::span<const TypeFindings> findings);
-// The fully measured workloads of a GPU type, as a catalogue for simulations (trace/workloads.h).
-// Times are converted to an A100-40GB if the simulator knows the type's speed.
+// Whether enough was measured for CatalogueCsv() to list the workload.
+bool InCatalogue(const profile::WorkloadProfile& workload);
+// The workloads of a GPU type as a catalogue for simulations (trace/workloads.h). Times are
+// converted to an A100-40GB if the simulator knows the type's speed. Without measured pairs under
+// MPS, sensitivity and pressure are guessed (core::GuessMps).
 std::string CatalogueCsv(const TypeFindings& type);
 // A page of tables and figures.
 std::string FindingsHtml(std::span<const TypeFindings> findings, std::span<const MeasuredRun> runs,
