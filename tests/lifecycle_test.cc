@@ -258,6 +258,20 @@ TEST_F(Lifecycle, RequeueRunsATaskAgainWhetherItRunsOrHasEnded) {
   EXPECT_EQ(site.Task(id).attempt, 3);
 }
 
+TEST_F(Lifecycle, AnEndedTaskIsRequeuedOnlyWithinItsUsersLimits) {
+  const std::uint64_t id = site.Submit({"--", "/bin/true"});
+  EXPECT_EQ(site.Await(id).state, "succeeded");
+  site.Set("limits.rules", "[\"user=" + site.Task(id).user + " queued=1\"]");
+  site.Restart(SIGTERM);
+  site.Submit({"--hold", "--", "/bin/true"});
+  const Ran requeued = site.Carma({"requeue", std::to_string(id)});
+  EXPECT_NE(requeued.code, 0);
+  EXPECT_THAT(requeued.err, HasSubstr("is refused: 1 of 1 allowed"));
+  const Ran tried = site.Carma({"submit", "--check", "--", "/bin/true"});
+  EXPECT_EQ(tried.code, 2);
+  EXPECT_THAT(tried.err, HasSubstr("is refused: 1 of 1 allowed"));
+}
+
 TEST_F(Lifecycle, DependenciesFollowHowTasksEnd) {
   const std::uint64_t good = site.Submit({"--hold", "--", "/bin/true"});
   const std::uint64_t bad = site.Submit({"--hold", "--", "/bin/false"});

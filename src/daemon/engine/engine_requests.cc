@@ -75,8 +75,10 @@ void Engine::Requeue(core::TaskId id, const std::string& what, Done done) {
     const auto* restored = std::get_if<core::TaskRestored>(&event);
     return restored != nullptr && restored->record.request->uid == uid;
   });
-  if (const Result<Unit> may = intake_.CheckReturn(stored->record.request, stored->name,
-                                                   static_cast<std::size_t>(returns));
+  core::TaskRequest request = stored->record.request;
+  request.user = stored->user;  // limits and accounts name users
+  if (const Result<Unit> may =
+          intake_.CheckReturn(request, stored->name, static_cast<std::size_t>(returns));
       !may)
     return done(std::unexpected(may.error()));
   notices_.JoinIfAsked(*stored);

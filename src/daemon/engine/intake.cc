@@ -138,6 +138,7 @@ Result<Unit> Intake::AcceptSmall(std::vector<core::Event>& events) {
     if (WaitsForUntold(accepted[i].news)) {
       untold_.push_back(std::move(accepted[i]));
     } else {
+      accepted_ += accepted[i].news.size();
       std::ranges::move(accepted[i].news, std::back_inserter(events));
     }
   }

@@ -95,7 +95,7 @@ Result<Unit> Intake::RefuseBeyondLimits(const core::TaskRequest& request, const 
                                         std::size_t more, const core::TaskRequest* counted) const {
   const std::optional<core::LimitHit> hit = core_.LimitOnSubmission(request, more, counted);
   if (!hit) return Unit{};
-  return Invalid("task '{}' is refused: {}", base::Printable(name, 60), core::TextOf(*hit));
+  return Invalid("{}", core::IsRefused(name, core::TextOf(*hit)));
 }
 
 // A limit on waiting tasks applies to all tasks of a submission together.

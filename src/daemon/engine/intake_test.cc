@@ -73,6 +73,7 @@ TEST_F(IntakeTest, StoresNumbersAndAnswersAcceptedTasks) {
   EXPECT_EQ(answers_[0]->count, 2U);
   EXPECT_EQ(store_->Get(core::TaskId{2})->stdout_path, "/out/2");
   EXPECT_TRUE(Accept()->empty());
+  EXPECT_EQ(intake_.accepted(), 2U);
 }
 
 TEST_F(IntakeTest, JudgesEachSubmissionSeparately) {

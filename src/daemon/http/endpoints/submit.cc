@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <map>
 #include <memory>
 #include <set>
 
@@ -217,8 +218,24 @@ bool IsLike(const Check& check, std::size_t i, std::size_t other) {
   return same_name == check.specs[i] && check.results[i].estimate == check.results[other].estimate;
 }
 
+// The message of a submission that a limit on waiting tasks would refuse; empty if none would.
+std::string Refusal(const Check& check) {
+  const core::Scheduler& scheduler = check.services->engine.scheduler();
+  std::map<std::pair<std::string, std::string>, std::size_t> alike;
+  for (const task::TaskSpec& spec : check.specs) {
+    const core::TaskRequest request = task::ToRequest(spec, check.uid, check.user);
+    std::size_t& count = alike[std::pair(request.account.value_or(""), core::QosOf(request))];
+    // Only the first tasks of a large submission are checked; the others count as the last one.
+    count += &spec == &check.specs.back() ? check.count - check.specs.size() + 1 : 1;
+    if (const std::optional<core::LimitHit> hit = scheduler.LimitOnSubmission(request, count))
+      return core::IsRefused(spec.name, core::TextOf(*hit));
+  }
+  return "";
+}
+
 Answer Checked(const Check& check) {
   const core::Scheduler& scheduler = check.services->engine.scheduler();
+  if (const std::string refusal = Refusal(check); !refusal.empty()) return Invalid("{}", refusal);
   const auto end = std::chrono::steady_clock::now() + kCheckTime;
   const base::Time now = check.services->clock.Now();
   Json tasks = Json::array();
