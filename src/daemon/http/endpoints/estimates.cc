@@ -40,6 +40,7 @@ Answer ShowKnowledge(const SharedServices& services, const Call& call) {
   const estimate::AppraisalRules& rules = services->rules;
   api::KnowledgeView view;
   view.method = rules.method;
+  view.prefer_given = rules.prefer_given;
   view.coverage = rules.coverage;
   view.gpu_type = rules.gpu_type;
   view.gpu_mib = rules.gpu_mib;

@@ -217,6 +217,11 @@ void RaiseClaim(task::TaskSpec& spec, std::optional<std::int64_t> gib) {
   if (spec.memory_mib && *spec.memory_mib < counted_mib) spec.memory_mib = counted_mib;
 }
 
+bool IsLease(const SharedServices& services, core::TaskId id) {
+  const Result<store::StoredTask> stored = services->store.Get(id);
+  return stored && task::LeaseSpecIn(stored->spec_json);
+}
+
 Result<Unit> Submit(const SharedServices& services, const LeaseAsked& asked, const Caller& owner,
                     const Caller& caller, const api::Responder& reply) {
   CARMA_TRY(CheckPriority(asked.spec.priority, owner));
@@ -228,6 +233,9 @@ Result<Unit> Submit(const SharedServices& services, const LeaseAsked& asked, con
       [services, caller, process = asked.process, key = asked.key,
        reply](const Result<Submitted>& done) {
         if (!done) return reply(std::unexpected(done.error()));
+        if (done->repeated && !IsLease(services, done->first))
+          return reply(
+              Conflict("request: this name belongs to task {}, which is not a lease", done->first));
         if (!done->repeated) {
           LogAsked("lease_asked", {{"task", done->first}, {"pid", process.process.pid}}, caller);
           services->leases->Watch(done->first, process, key);
@@ -244,8 +252,7 @@ std::vector<core::TaskId> Unfinished(const SharedServices& services) {
   const std::set<core::TaskId> known(ids.begin(), ids.end());
   for (const auto& [id, record] : services->engine.scheduler().Tasks()) {
     if (!core::HoldsGpus(record.state) || known.contains(id)) continue;
-    const Result<store::StoredTask> stored = services->store.Get(id);
-    if (stored && task::LeaseSpecIn(stored->spec_json)) ids.push_back(id);
+    if (IsLease(services, id)) ids.push_back(id);
   }
   return ids;
 }

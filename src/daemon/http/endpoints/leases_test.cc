@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "daemon/http/endpoints/endpoint_fixture.h"
+#include "daemon/http/endpoints/tasks.h"
 
 namespace carma::daemon {
 namespace {
@@ -107,6 +108,14 @@ TEST_F(LeasesTest, ARepeatedRequestGetsTheSameLease) {
   const Heard again = Make(R"(,"request":"job-12")");
   EXPECT_EQ(again.status, 200);
   EXPECT_EQ(again.body.at("id"), 1);
+}
+
+TEST_F(LeasesTest, ATasksRequestNameNamesNoLease) {
+  Call call = Mine("", R"({"request":"x1","spec":{"command":["true"],"workdir":"/","gpus":1}})");
+  ASSERT_EQ(Ask(Services(), &SubmitTasks, call).status, 201);
+  const Heard heard = Make(R"(,"request":"x1")");
+  EXPECT_EQ(heard.status, 409);
+  EXPECT_THAT(heard.Message(), HasSubstr("belongs to task 1, which is not a lease"));
 }
 
 TEST_F(LeasesTest, WarnsAboutANotificationThatCannotBeSent) {

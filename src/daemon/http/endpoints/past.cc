@@ -53,8 +53,11 @@ Result<std::vector<store::StoredEvent>> ArraySubmission(store::Store& store, cor
 api::EventView EventFor(const SharedServices& services, const Caller& caller,
                         const store::StoredEvent& event) {
   api::EventView view = Present(event);
-  if (event.kind != store::EventKind::kState || !event.task || caller.admin) return view;
-  std::string shown = core::PublicLine(event.text);
+  const bool notice = event.kind == store::EventKind::kNotice;  // "end to TARGET: error"
+  if ((event.kind != store::EventKind::kState && !notice) || !event.task || caller.admin)
+    return view;
+  std::string shown =
+      notice ? event.text.substr(0, event.text.find(": ")) : core::PublicLine(event.text);
   if (shown == event.text) return view;
   const Result<std::optional<store::TaskOwner>> owner = services->store.OwnerOf(*event.task);
   if (!owner || !*owner || !SeesErrors(caller, **owner)) view.text = std::move(shown);

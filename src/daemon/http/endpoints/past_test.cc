@@ -41,6 +41,11 @@ TEST_F(PastTest, OnlyTheOwnerReadsATasksErrorsInEvents) {
   Start(id);
   launcher_.EmitExited(id, 1, 1, "KeyError: 'secret'\n");
   engine_->PollLauncher();
+  engine_->TakeNoticeResult({.task = id,
+                             .event = "end",
+                             .target = "/home/ada/n.sh",
+                             .state = store::NoticeState::kFailed,
+                             .text = "another secret"});
   engine_->Turn();
   const std::pair<Caller, bool> cases[] = {{kAda, true},
                                            {kRoot, true},
@@ -51,6 +56,7 @@ TEST_F(PastTest, OnlyTheOwnerReadsATasksErrorsInEvents) {
     const std::string text = Ask(Services(), &ListEvents, By(caller, "")).body.dump();
     EXPECT_EQ(text.contains("secret"), sees) << caller.user;
     EXPECT_THAT(text, HasSubstr("Exit code 1"));
+    EXPECT_THAT(text, HasSubstr("end to /home/ada/n.sh"));
   }
 }
 

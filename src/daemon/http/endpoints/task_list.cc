@@ -170,7 +170,11 @@ Result<Unit> AddOthers(const SharedServices& services, const store::TaskFilter& 
     if (!has_row && at == live.end()) break;
     if (has_row && (at == live.end() || rows[row].record.id < at->first)) {
       const core::TaskId id = rows[row].record.id;
-      live.contains(id) ? filler.Pass(id) : filler.Look(std::move(rows[row]));
+      if (live.contains(id)) {
+        filler.Pass(id);
+      } else if (!line.PlaceOf(id)) {  // tasks of the line that ended meanwhile were listed there
+        filler.Look(std::move(rows[row]));
+      }
       ++row;
       continue;
     }

@@ -103,6 +103,28 @@ TEST_F(TasksTest, PagesInQueueOrderContainEachTaskOnce) {
   EXPECT_EQ(std::set<int>(ids.begin(), ids.end()).size(), ids.size());
 }
 
+TEST_F(TasksTest, PagesInQueueOrderEndWhenTasksEndMeanwhile) {
+  Submit(OnAllGpus());  // holds all GPUs
+  SubmitArray(30, kAda);
+  task::TaskSpec first = OnAllGpus();
+  first.priority = 5;
+  Submit(first);
+  Query query{{"order", "turn"}, {"state", "all"}, {"limit", "10"}};
+  std::vector<int> ids;
+  for (int pages = 0; pages < 10; ++pages) {
+    const Heard heard = Ask(Services(), &ListTasks, Asking(query));
+    for (const base::Json& task : heard.body.at("tasks")) ids.push_back(task.at("id"));
+    if (heard.body.at("next").is_null()) break;
+    query.resize(3);
+    query.emplace_back("before", std::to_string(heard.body.at("next").get<int>()));
+    if (pages > 0) continue;
+    for (int id = 2; id <= 31; ++id) Change(kAda, "cancel", std::to_string(id));
+    Settle();
+  }
+  EXPECT_EQ(ids.size(), 32U);
+  EXPECT_EQ(std::set<int>(ids.begin(), ids.end()).size(), ids.size());
+}
+
 TEST_F(TasksTest, FindsAUsersTasksInALongQueueAtOnce) {
   SubmitArray(4'500, kAda);
   SubmitArray(2, kEve);

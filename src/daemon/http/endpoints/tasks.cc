@@ -35,7 +35,11 @@ Result<Known> LookUp(store::Store& store, core::TaskId id) {
 api::TaskView FullView(const SharedServices& services, const Known& known, const Caller& caller) {
   api::TaskView view = View(services, known.stored, caller);
   view.estimate_remarks = known.remarks;
-  for (const store::Notice& each : known.notices) view.notices.push_back(Present(each));
+  const bool errors = SeesErrors(caller, {known.stored.record.request->uid, known.stored.user});
+  for (const store::Notice& each : known.notices) {
+    view.notices.push_back(Present(each));
+    if (!errors) view.notices.back().text.clear();  // a program's error output
+  }
   if (view.waiting_since_ms)
     AddStart(services->engine.scheduler().ExpectedStarts(services->clock.Now()), view);
   return view;

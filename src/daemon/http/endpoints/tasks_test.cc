@@ -64,6 +64,9 @@ TEST_F(TasksTest, OnlyTheOwnerReadsWhatATaskWroteToStderr) {
   engine_->PollLauncher();
   engine_->Turn();
   ASSERT_THAT(store_->Get(id)->record.exit->detail, HasSubstr("secret"));
+  ASSERT_TRUE(store_->Begin());
+  ASSERT_TRUE(store_->AddNotice({.task = id, .event = "end", .text = "n.sh: secret"}));
+  ASSERT_TRUE(store_->Commit());
   const std::pair<Caller, bool> cases[] = {
       {kAda, true},
       {kRoot, true},
