@@ -87,6 +87,25 @@ Json OfEstimate() {
                 {"words"});
 }
 
+// Refuses arguments that the schema does not list and arguments of the wrong type. Ignoring them
+// would run a task with other options than its submitter believes.
+Result<Unit> CheckArguments(const Json& schema, const Json& arguments) {
+  const Json& known = schema.at("properties");
+  for (const auto& [name, value] : arguments.items()) {
+    const auto property = known.find(name);
+    if (property == known.end()) {
+      Words names;
+      for (const auto& [each, ignored] : known.items()) names.push_back(each);
+      return Invalid("no argument '{}': expected {}", base::Printable(name, 40),
+                     names.empty() ? "none" : base::Join(names, ", "));
+    }
+    const std::string type = property->at("type");
+    const bool fits = type == "integer" ? value.is_number_integer() : type == value.type_name();
+    if (!fits) return Invalid("{}: expected type {}", name, type);
+  }
+  return Unit{};
+}
+
 // Reads a text argument, which must not look like an option.
 Result<std::string> TextOf(const Json& arguments, const char* name) {
   const auto found = arguments.find(name);
@@ -117,13 +136,9 @@ Result<Words> VerbOfTask(const char* verb, const Json& arguments) {
 
 Result<Words> LogsWords(const Json& arguments) {
   const Words words = CARMA_TRY(VerbOfTask("logs", arguments));
-  std::int64_t lines = 100;
-  if (const auto found = arguments.find("lines");
-      found != arguments.end() && found->is_number_integer())
-    lines = std::clamp<std::int64_t>(found->get<std::int64_t>(), 1, 1000);
+  const auto lines = std::clamp<std::int64_t>(arguments.value("lines", std::int64_t{100}), 1, 1000);
   Words logs{"logs", "-n", std::to_string(lines)};
-  if (const auto found = arguments.find("stderr"); found != arguments.end() && *found == true)
-    logs.emplace_back("--err");
+  if (arguments.value("stderr", false)) logs.emplace_back("--err");
   logs.push_back(words.back());
   return logs;
 }
@@ -145,14 +160,16 @@ Result<std::string> OptionWord(const std::string& name, const Json& value) {
     return Invalid("options: no option '{}'{}", base::Printable(name, 40),
                    base::Suggestion(name, names));
   }
-  if (known->value.empty()) return value == true ? "--" + name : std::string();
+  if (known->value.empty()) {
+    if (!value.is_boolean()) return Invalid("options: {}: expected true or false", name);
+    return value == true ? "--" + name : std::string();
+  }
   return fmt::format("--{}={}", name, value.is_string() ? value.get<std::string>() : value.dump());
 }
 
 Result<Words> Submission(const Json& arguments, Words words) {
   const Words command = CARMA_TRY(TextsOf(arguments, "command"));
   if (const auto options = arguments.find("options"); options != arguments.end()) {
-    if (!options->is_object()) return Invalid("options: expected an object");
     for (const auto& [name, value] : options->items()) {
       const std::string word = CARMA_TRY(OptionWord(name, value));
       if (!word.empty()) words.push_back(word);
@@ -263,7 +280,8 @@ std::optional<std::string> McpServer::Answer(std::string_view line) const {
   }
   const Json arguments = parameters.value("arguments", Json::object());
   if (!arguments.is_object()) return Error(id, kInvalidParameters, "arguments: expected an object");
-  const Result<Words> words = tool->words(arguments);
+  const Result<Unit> checked = CheckArguments(tool->schema(), arguments);
+  const Result<Words> words = checked ? tool->words(arguments) : std::unexpected(checked.error());
   if (!words) return Reply(id, "result", Said(words.error().message, true));
   const McpRan ran = run_(*words);
   return Reply(id, "result", Said(ran.text, ran.exit_code != 0));

@@ -75,6 +75,9 @@ TEST_F(Mcp, ArgumentsCannotBecomeOptions) {
            {"estimate", {{"words", Json::array({"--reset-calibration"})}}},
            {"submit", {{"command", {"--batch", "x"}}}},
            {"submit", {{"command", {"true"}}, {"options", {{"batch", "/etc/passwd"}}}}},
+           {"submit", {{"command", {"true"}}, {"gpu-mem", "30G"}}},
+           {"submit", {{"command", {"true"}}, {"options", {{"hold", "true"}}}}},
+           {"logs", {{"task", "1"}, {"lines", "5"}}},
            {"preview", {{"command", "true"}}}}) {
     EXPECT_EQ(Call(tool, arguments, true).at("isError"), true) << tool;
     EXPECT_TRUE(words_.empty()) << tool;

@@ -74,9 +74,10 @@ std::int64_t UnfinishedTasks(const api::StatusView& status) {
   return RunningTasks(status) + CountOf(status, {"submitted", "estimating", "queued"});
 }
 
-// Whether the task waits for a reason that will last until the end of this allocation. The result
-// is valid only while nothing is running.
-bool WaitsInVain(const api::TaskView& task) {
+// Whether the task waits for a reason that will last until the allocation ends. The result is valid
+// only while nothing is running.
+bool WaitsInVain(const api::TaskView& task, const std::optional<Time>& ends) {
+  if (ends && task.begin_ms && base::FromMs(*task.begin_ms) >= *ends) return true;
   constexpr std::array kInVain = {core::ReasonCode::kHeld,       core::ReasonCode::kNeverFits,
                                   core::ReasonCode::kDependency, core::ReasonCode::kGpuChoice,
                                   core::ReasonCode::kReserved,   core::ReasonCode::kMigInstance};
@@ -378,7 +379,10 @@ class Pilot {
       return false;
     }
     const Result<TaskPage> waiting = ListTasks(context_.client(), {.limit = SIZE_MAX});
-    const bool in_vain = waiting && std::ranges::all_of(waiting->tasks, &WaitsInVain);
+    const bool in_vain =
+        waiting && std::ranges::all_of(waiting->tasks, [this](const api::TaskView& task) {
+          return WaitsInVain(task, allocation_.ends);
+        });
     stuck_ = in_vain ? stuck_ + 1 : 0;
     return stuck_ >= kStuckLooks;
   }
