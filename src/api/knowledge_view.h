@@ -36,6 +36,7 @@ struct RunView : task::Observation {
 };
 struct KnowledgeView {
   std::string method;
+  bool prefer_given = true;
   double coverage = 0;
   std::string gpu_type;
   std::int64_t gpu_mib = 0;
@@ -58,6 +59,8 @@ struct KnowledgeView {
 
   static void VisitFields(auto& field, auto& knowledge) {
     field("method", knowledge.method, "Estimator that the daemon uses.");
+    field("prefer_given", knowledge.prefer_given,
+          "Whether memory stated by the user takes precedence (estimate.prefer_given).");
     field("coverage", knowledge.coverage,
           "Share of tasks whose memory should stay within their promise; 0: the most likely value "
           "is promised.",

@@ -116,6 +116,7 @@ KnowledgeView FullKnowledge() {
                      .allocated_mib = 6'500,
                      .ran_out = true}};
   return {.method = "auto",
+          .prefer_given = false,
           .coverage = 0.9,
           .gpu_type = "A100",
           .gpu_mib = 40'000,

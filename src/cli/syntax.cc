@@ -43,7 +43,12 @@ template Option Option::Range(std::size_t, std::size_t) const;
 template Option Option::Range(double, double) const;
 
 Option Option::Positive() const {
-  return Option(option_->check(CLI::PositiveNumber));
+  return Option(option_->check([](const std::string& text) {
+    const std::optional<double> number = base::ParseDouble(text);
+    return number && *number > 0
+               ? ""
+               : "expected a number above 0, not '" + base::Printable(text, 40) + "'";
+  }));
 }
 
 Option Option::OneOf(std::vector<std::string> words) const {

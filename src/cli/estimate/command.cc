@@ -52,7 +52,8 @@ struct Described {
 // Adds the training options in the given order.
 void AddTrainingSettings(const EstimateFlags& flags, SubmitFlags& options) {
   const TransformerFlags& training = flags.transformer;
-  if (!training.config.empty()) options.settings.emplace_back("hf-config", training.config);
+  if (!training.config.empty())
+    options.settings.emplace_back("hf-config", ConfigFileOf(training.config));
   for (const task::PlanFile& file : training.plan_files) {
     const bool adapter = file.kind == task::PlanFile::Kind::kAdapter;
     options.settings.emplace_back(adapter ? "adapter-config" : "deepspeed", file.path);
@@ -239,6 +240,10 @@ Result<Unit> RunHfConfig(Context& context, const EstimateFlags& flags) {
     if (!value->empty()) asked.words.push_back({name, *value, ""});
   }
   asked.coverage = flags.coverage;
+  if (const auto known = GetKnowledge(context.client(), "", "", flags.gpu_type)) {
+    if (asked.coverage <= 0) asked.coverage = known->value.coverage;
+    if (asked.gpu_mib == 0) asked.gpu_mib = known->value.gpu_mib;
+  }
   return RunTransformer(context, asked);
 }
 

@@ -168,15 +168,22 @@ std::string OpinionTable(const EstimateSheet& sheet, bool explain, const Screen&
 // The memory that the daemon would promise to this task; empty if no daemon answers.
 std::string PromiseLine(const EstimateSheet& sheet) {
   if (!sheet.knowledge) return "";
-  for (const Opinion& opinion : sheet.opinions) {
-    if (opinion.estimator != sheet.knowledge->method || !opinion.answer) continue;
-    return fmt::format(
-        "\ncarmad would promise at most {} (estimate.method = {}, estimate.coverage = {})\n",
-        base::FormatMib(estimate::PromiseOf(*opinion.answer, sheet.knowledge->coverage,
-                                            sheet.knowledge->gpu_mib)),
-        base::Printable(opinion.estimator, 40), sheet.knowledge->coverage);
+  const api::KnowledgeView& known = *sheet.knowledge;
+  const auto answer_of = [&](std::string_view estimator) -> const Answer* {
+    const auto found = std::ranges::find(sheet.opinions, estimator, &Opinion::estimator);
+    return found != sheet.opinions.end() && found->answer ? &*found->answer : nullptr;
+  };
+  const Answer* given = answer_of("given");
+  const Answer* predicted = answer_of(known.method);
+  if (given != nullptr && (known.prefer_given || predicted == nullptr)) {
+    return fmt::format("\ncarmad would promise {}, which the task requests\n",
+                       base::FormatMib(given->point_mib));
   }
-  return "";
+  if (predicted == nullptr) return "";
+  return fmt::format(
+      "\ncarmad would promise at most {} (estimate.method = {}, estimate.coverage = {})\n",
+      base::FormatMib(estimate::PromiseOf(*predicted, known.coverage, known.gpu_mib)),
+      base::Printable(known.method, 40), known.coverage);
 }
 
 std::string CalibrationLine(const EstimateSheet& sheet) {

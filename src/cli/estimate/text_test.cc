@@ -99,6 +99,17 @@ TEST_F(EstimateTextTest, TheDaemonsPromiseIsCutToTheLargestGpu) {
   EXPECT_THAT(EstimateText(sheet_, false, {}), Not(HasSubstr("would promise")));
 }
 
+TEST_F(EstimateTextTest, StatedMemoryIsPromisedUnlessPredictionsTakePrecedence) {
+  AddDaemon();
+  estimate::Answer given;
+  given.point_mib = given.bound_mib = 20'480;
+  sheet_.opinions.push_back({"given", given});
+  EXPECT_THAT(EstimateText(sheet_, false, {}),
+              HasSubstr("carmad would promise 20.0G, which the task requests"));
+  sheet_.knowledge->prefer_given = false;
+  EXPECT_THAT(EstimateText(sheet_, false, {}), HasSubstr("carmad would promise at most 9.0G"));
+}
+
 TEST_F(EstimateTextTest, JsonHasAllFacts) {
   const Result<base::Json> json = base::ParseJson(EstimateJson(sheet_));
   ASSERT_TRUE(json) << json.error().message;

@@ -65,15 +65,6 @@ Result<std::string> ReadConfigFile(const std::string& path) {
   return base::ReadFile(path, estimate::kMaxConfigBytes);
 }
 
-// Returns the file that describes the model if the path is a model's folder; otherwise the path
-// itself.
-std::string FileOf(const std::string& path) {
-  std::error_code none;
-  if (!std::filesystem::is_directory(path, none)) return path;
-  const bool is_pipeline = std::filesystem::exists(path + "/model_index.json", none);
-  return path + (is_pipeline ? "/model_index.json" : "/config.json");
-}
-
 // Reads the trained part of a diffusers pipeline. For other models, reads the file itself. Adds
 // words from files in the same folder.
 Result<TransformerConfig> ReadModel(const std::string& path, const std::string& text,
@@ -193,8 +184,15 @@ void AddTransformerOptions(Syntax verb, TransformerFlags& flags) {
       .Positive();
 }
 
+std::string ConfigFileOf(const std::string& path) {
+  std::error_code none;
+  if (!std::filesystem::is_directory(path, none)) return path;
+  const bool is_pipeline = std::filesystem::exists(path + "/model_index.json", none);
+  return path + (is_pipeline ? "/model_index.json" : "/config.json");
+}
+
 Result<Unit> RunTransformer(Context& context, const TransformerFlags& flags) {
-  const std::string path = FileOf(flags.config);
+  const std::string path = ConfigFileOf(flags.config);
   const std::string text = CARMA_TRY(ReadInput(path, estimate::kMaxConfigBytes));
   const std::string name = InputName(path);
   std::vector<task::TrainingWord> beside;

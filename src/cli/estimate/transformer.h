@@ -25,6 +25,9 @@ struct TransformerFlags {
 // Adds the options that describe a training run.
 void AddTransformerOptions(Syntax verb, TransformerFlags& flags);
 
+// The file that describes the model if the path is a model's folder; otherwise the path itself.
+std::string ConfigFileOf(const std::string& path);
+
 // Reads the files, estimates and prints.
 Result<Unit> RunTransformer(Context& context, const TransformerFlags& flags);
 

@@ -313,7 +313,8 @@ void AddWarnings(const TransformerConfig& config, const TrainingPlan& plan,
     warnings.push_back(fmt::format("few measured runs use {}, so the bound is wider", unseen));
   if (plan.rollout_share > 0 && !plan.gpu_mib)
     warnings.emplace_back(
-        "the engine that generates answers is not counted, because the GPU's memory is unknown");
+        "the engine that generates answers is not counted, because the GPU's memory is unknown "
+        "(--gpu-memory)");
   if (plan.variable_length)
     warnings.emplace_back(
         "sample lengths vary, so the sequence length is treated as the maximum, and the amount of "
