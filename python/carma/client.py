@@ -231,10 +231,14 @@ class Client:
     def _again(self, body: Dict[str, Any]) -> Any:
         """Submits a request with a unique name, so that repeating it submits nothing twice."""
         give_up = time.monotonic() + PATIENCE_S
+        lost = False
         while True:
             try:
                 return self._connection.call("POST", "/v1/tasks", body)
-            except Lost as error:
+            except (Lost, UnavailableError) as error:
+                lost = lost or isinstance(error, Lost)  # once a request was lost, carmad may have accepted it before it stopped
+                if not lost:
+                    raise
                 if time.monotonic() > give_up:
                     raise UnavailableError(f"{self.socket}: {error}", "unavailable") from error
                 time.sleep(RETRY_S)

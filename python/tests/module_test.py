@@ -302,6 +302,18 @@ class ModuleTest(unittest.TestCase):
         with self.assertRaisesRegex(carma.InvalidError, "'gpu_typ'; did you mean gpu_type?"):
             carma.submit(["true"], gpu_typ="a100")
 
+    def test_a_lost_submission_is_repeated_until_carmad_answers(self):
+        client = carma.Client("/nonexistent/socket")
+        answers = [carma.connection.Lost("ended"), carma.UnavailableError("is carmad running?", "unavailable"), {"first": 7, "count": 1}]
+
+        def answer(*_):
+            given = answers.pop(0)
+            if isinstance(given, Exception):
+                raise given
+            return given
+        client._connection.call = answer
+        self.assertEqual(client.submit(["true"]).id, 7)
+
     def test_what_cannot_start_is_refused_before_the_queue(self):
         with open(self.path("train.py"), "w", encoding="utf-8") as file:
             file.write("print(1)\n")
