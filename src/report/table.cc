@@ -80,8 +80,8 @@ void AddBounds(const std::vector<Case>& cases, std::vector<Cells>& lines) {
     for (std::size_t i = 0; i < cases.size(); ++i) {
       const std::optional<double> bound_s = BoundOf(cases[i], name);
       const std::optional<Estimated> value = Over(cases[i], makespan);
-      cells.push_back(bound_s && value ? SpanText(*bound_s) + " " + AboveBound(*bound_s, *value)
-                                       : "");
+      const bool above = bound_s && value && value->mean >= *bound_s;
+      cells.push_back(above ? SpanText(*bound_s) + " " + AboveBound(*bound_s, *value) : "");
       if (i > 0) cells.emplace_back();
     }
     lines.push_back(std::move(cells));
