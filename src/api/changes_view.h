@@ -1,4 +1,4 @@
-// The result of one change to many tasks.
+// The API's response to a request that changes many tasks at once.
 #pragma once
 
 #include <cstdint>

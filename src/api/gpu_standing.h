@@ -10,7 +10,7 @@
 
 namespace carma::api {
 
-// The states have the names commonly used by cluster managers.
+// The state names ("mix", "drng") are the ones that users know from cluster managers such as Slurm.
 enum class GpuStanding {
   kIdle,      // has no tasks
   kShared,    // open to more tasks
@@ -32,7 +32,7 @@ inline constexpr carma::base::Words<carma::api::GpuStanding>
 
 namespace carma::api {
 
-// Empty if carmad is newer and reports a state that this version does not know.
+// Returns nullopt for an unknown state, which a newer carmad may report.
 inline std::optional<GpuStanding> StandingOf(const GpuView& gpu) {
   return base::FromWord<GpuStanding>(gpu.state);
 }

@@ -41,9 +41,9 @@ base::UniqueFd ConnectUnix(const std::string& path) {
   return fd;
 }
 
-// Whether this process may open both ends of this many connections. Ordinary users are often
-// limited to 1,024 open files. A server that reaches the limit does not refuse clients; it makes
-// them wait.
+// Whether this process has enough file descriptors for both ends of this many connections. Ordinary
+// users often get only 1,024. A server that runs out of descriptors makes clients wait instead of
+// refusing them.
 bool MayOpen(std::size_t connections) {
   return base::RaiseOpenFiles() >= 2 * connections + 64;
 }
@@ -90,8 +90,8 @@ class ServerFixture : public ::testing::Test {
     done.get_future().wait();
   }
 
-  // Runs `work` in a process of an ordinary user who may use the socket, and returns the result of
-  // `work`. Needs root.
+  // Runs `work` in a child process as an unprivileged user, and returns its result. Makes the
+  // socket accessible to that user first. Needs root.
   template <class F>
   int ExitCodeOfUser(F work) {
     EXPECT_EQ(::chmod(dir_.c_str(), 0755), 0);
@@ -516,8 +516,8 @@ TEST_F(ServerFixture, ASocketOfAForeignOwnerIsLeftAlone) {
 TEST_F(ServerFixture, ClientSendsNothingToADaemonOfAnotherUser) {
   if (::geteuid() != 0) GTEST_SKIP() << "needs root to act as two users";
   Listen();
-  // The kernel reports the user who called listen(), which is root here. An ordinary user may
-  // therefore talk to this daemon, but root may not talk to the daemon of an ordinary user.
+  // A client talks only to a daemon that runs as root or as the client's own user. This daemon runs
+  // as root, so an ordinary user may talk to it.
   ASSERT_EQ(ExitCodeOfUser(
                 [this] { return Client(path_).Get("/who").value_or("") == "12345 -" ? 0 : 1; }),
             0);
@@ -576,8 +576,8 @@ TEST_F(ServerFixture, LoopbackTcpHasNoPeerAndRefusesForeignHostNames) {
   EXPECT_TRUE(ask("localhost\r\nHost: evil.example").starts_with("HTTP/1.1 400"));
 }
 
-// "localhost" may resolve to either address family. If the server listened on only one, any user
-// could take the same port of the other.
+// "localhost" may resolve to 127.0.0.1 or to ::1. If the server listened on only one of them,
+// another user could open the same port on the other and receive its requests.
 TEST_F(ServerFixture, LoopbackTcpIsBothFamiliesOrNone) {
   sockaddr_in6 address{};
   address.sin6_family = AF_INET6;

@@ -91,8 +91,9 @@ Result<Listening> ListenOnPath(UnixPlace& place) {
   CARMA_TRY(ClearPath(path, address));
   base::UniqueFd fd = NewSocket(AF_UNIX);
   if (!fd) return FailErrno(errno, "socket");
-  // The mode is set before bind(), so that permissions are never too wide, and again afterwards
-  // because of the umask.
+  // bind() creates the file with the socket's mode minus the umask. Setting the mode here makes
+  // sure that the file is never too permissive. The chmod() below restores the bits that the umask
+  // removed.
   if (::fchmod(fd.get(), place.mode) != 0 ||
       ::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
     return FailErrno(errno, "bind socket " + path);
@@ -165,7 +166,7 @@ std::optional<std::uint32_t> LoopbackOwner(int fd) {
   std::memcpy(id.idiag_dst, here.address.data(), sizeof id.idiag_dst);
   id.idiag_cookie[0] = id.idiag_cookie[1] = INET_DIAG_NOCOOKIE;
   if (::send(kernel.get(), &question, sizeof question, 0) != sizeof question) return std::nullopt;
-  // The reply is already there, because the kernel replies before send() returns.
+  // No need to wait here: the kernel has queued its reply by the time send() returns.
   alignas(nlmsghdr) std::array<char, 4096> buffer{};
   const ssize_t got = ::recv(kernel.get(), buffer.data(), buffer.size(), 0);
   const auto* header = reinterpret_cast<const nlmsghdr*>(buffer.data());

@@ -65,7 +65,8 @@ struct Hub {
   std::map<std::uint32_t, std::size_t> body_bytes_per_user;
 };
 
-// The peer's groups at the time it connected. Its other credentials are from the same moment.
+// Returns the peer's groups. Like SO_PEERCRED, SO_PEERGROUPS reports them as they were when the
+// peer connected.
 std::vector<std::uint32_t> GroupsOf(int fd) {
   std::vector<std::uint32_t> groups(64);
   socklen_t size = static_cast<socklen_t>(groups.size() * sizeof groups[0]);
@@ -88,8 +89,9 @@ std::optional<Peer> PeerOf(int fd) {
               .groups = GroupsOf(fd)};
 }
 
-// Rejects DNS rebinding: another site can make its own name resolve to 127.0.0.1, where a port may
-// lead to this daemon (directly or through ssh -L). The Host header still names the site.
+// Protects against DNS rebinding, in which a malicious site makes its own name resolve to 127.0.0.1
+// and then sends requests from the user's browser to this daemon (directly or through ssh -L). The
+// Host header of such a request still contains the name of the site.
 bool IsLoopbackHost(std::string_view host) {
   if (host.starts_with("[::1]")) return true;
   const std::string_view name = host.substr(0, host.find(':'));
@@ -475,8 +477,8 @@ Result<std::unique_ptr<Server>> Server::ListenUnix(asio::io_context& loop, const
   return server;
 }
 
-// Listens on both address families, because "localhost" may resolve to either. If only one family
-// were used, another user could take the same port of the other family.
+// Listens on both address families, because "localhost" may resolve to either. Otherwise another
+// user could open the same port in the other family and receive requests meant for this server.
 Result<std::unique_ptr<Server>> Server::ListenTcp(asio::io_context& loop, std::uint16_t port,
                                                   Handler handler) {
   constexpr int kTries = 20;  // to find a port that is free in both families

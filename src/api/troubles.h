@@ -1,5 +1,5 @@
-// The sentences of StatusView::troubles, as the daemon writes them. A command that shows the same
-// fact elsewhere builds the same sentence in order to filter out the duplicate.
+// Builds the messages in StatusView::troubles. The daemon uses these functions to report a problem.
+// Commands use them to recognise a problem that they already show elsewhere, and skip it.
 #pragma once
 
 #include <fmt/format.h>
@@ -34,7 +34,8 @@ inline std::string UnknownGroup(std::string_view why) {
 inline std::string TroubleOfEstimates(std::string_view why) {
   return fmt::format("estimates: {}", why);
 }
-// The whole server accepts no tasks until its machine has been rebooted. why: StatusView::closed.
+// The whole server has been closed to new tasks. It reopens when it is resumed or when its machine
+// reboots. why: StatusView::closed.
 inline std::string ServerIsClosed(std::string_view why) {
   return fmt::format("server: {}; 'carma resume all' reopens it", why);
 }

@@ -1,6 +1,5 @@
-// Converts the API's objects to and from JSON. The objects are structs (*_view.h). The daemon
-// returns them, and the commands print them. The API's description (api/openapi.h) also contains
-// the descriptions of their fields.
+// Converts the API's objects to and from JSON. The objects are the structs in *_view.h, which the
+// daemon returns and the commands print. api/openapi.h documents their fields for users of the API.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

@@ -9,8 +9,8 @@
 
 int main(int argc, char** argv) {
   carma::base::OpenStandardStreams();
-  // `carma doctor` starts this program as a child. The child's work begins here, before anything
-  // else, because the CUDA driver needs a fresh process.
+  // `carma doctor` runs this program as a child process that creates a CUDA context. HoldContext()
+  // must be called before the process starts any thread.
   if (argc == 2 && std::string_view(argv[1]) == carma::gpu::kHoldContextWord)
     return carma::gpu::HoldContext();
   carma::cli::Context context;

@@ -83,8 +83,8 @@ int RunSimgpu(std::vector<std::string> words, int said) {
   return status;
 }
 
-// Creates a simulated server with its own database, separate from the one for the real GPUs. An
-// existing simulated server is kept, together with its running tasks.
+// Creates a simulated server with its own database, separate from the one for the real GPUs. If the
+// simulated server already exists, it is reused, and its tasks continue to run.
 Result<Unit> MakeSimulated(Flags& flags) {
   if (flags.state_dir.empty()) {
     const std::string shape = std::exchange(flags.simulate, "");
@@ -231,9 +231,9 @@ int Run(int argc, char** argv) {
     std::puts("configuration is valid");
     return 0;
   }
-  // Root's carmad would not see the tasks of a second carmad on its GPUs. Root's own carmad and a
-  // carmad with simulated GPUs may always start. With --parent, the parent process (`carma pilot`)
-  // has already made this check.
+  // Refuses to start next to root's carmad, which would know nothing about the tasks that this
+  // carmad starts on the same GPUs. The check is skipped for root and for simulated GPUs. With
+  // --parent, the parent process (`carma pilot`) has already made it.
   if (!flags.beside && flags.parent == 0 && ::getuid() != 0 &&
       loaded->settings.simgpu_state.empty()) {
     const Result<Unit> alone =

@@ -190,8 +190,9 @@ std::vector<Verb> AddVerbs(CLI::App& app, Arguments& arguments) {
   arguments.state = carma::base::GetEnv(kStateVariable);
   const auto add = [&](const char* name, const char* what, bool attaches, auto run) {
     CLI::App* verb = app.add_subcommand(name, what);
-    // CLI11's own handling of environment variables would let the variable override the option,
-    // because all verbs share one value.
+    // The environment variable is read above instead of with CLI11's envname(). All verbs store
+    // their --state in the same member, so CLI11 would apply the variable for the verbs that are
+    // not used and overwrite the option's value.
     CLI::Option* state = verb->add_option(
         "--state", arguments.state, std::string("the server's file ($") + kStateVariable + ")");
     if (arguments.state.empty()) state->required();

@@ -8,7 +8,7 @@
 
 namespace carma::base {
 
-// The parts of a time, in UTC or in the server's time zone.
+// Splits a time into year, month, day and so on, in UTC or in the server's time zone.
 std::tm PartsOf(Time at, bool utc);
 
 class Calendar {

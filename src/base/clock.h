@@ -7,7 +7,7 @@
 
 namespace carma::base {
 
-// A WallStep() of up to this size does not require a restart.
+// carmad must be restarted if the system clock is set forward or back by more than this.
 inline constexpr std::chrono::minutes kClockSlack{1};
 
 std::int64_t BootTimeNs();  // CLOCK_BOOTTIME

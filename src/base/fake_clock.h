@@ -1,4 +1,4 @@
-// A clock for tests, which the test moves.
+// A clock that moves only when a test tells it to.
 #pragma once
 
 #include <chrono>

@@ -1,5 +1,5 @@
-// Tests that one list of fields is enough to convert to and from JSON, to check values and to count
-// members.
+// Tests the code that uses a type's list of fields: JSON conversion, value checks and the member
+// count.
 #include "base/fields.h"
 
 #include <gtest/gtest.h>

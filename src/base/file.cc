@@ -61,7 +61,8 @@ Result<Unit> WriteAll(int fd, std::string_view data) {
 
 namespace {
 
-// like: the file being replaced. If null, the new file keeps the mode it was created with.
+// like: the owner and mode for the new file, taken from the file that it replaces. Null: leave the
+// new file as it was created.
 Result<Unit> Fill(int fd, std::string_view data, const struct stat* like) {
   CARMA_TRY(WriteAll(fd, data));
   if (like != nullptr) {
@@ -72,8 +73,9 @@ Result<Unit> Fill(int fd, std::string_view data, const struct stat* like) {
   return Unit{};
 }
 
-// In a world-writable folder, another user's link may lead anywhere (fs.protected_symlinks exists
-// for the same reason). A link created after this check goes unnoticed.
+// Like the kernel's fs.protected_symlinks: in a sticky, world-writable folder such as /tmp, refuses
+// links of other users, except those of the folder's owner. The link could still be replaced after
+// this check.
 Result<Unit> MayFollow(const std::string& link, uid_t owner) {
   const std::string parent = std::filesystem::path(link).parent_path().string();
   struct stat folder {};
@@ -104,8 +106,8 @@ Result<std::string> WithoutLinks(const std::string& path, int most = 40) {
   return path;
 }
 
-// If the name is taken, by another user's link or by a file from an earlier process with the same
-// pid, removes that file and uses a different name.
+// The name may already exist as another user's link, or as a file that an earlier process with the
+// same pid has left behind. If so, tries to delete it and uses a different name.
 UniqueFd OpenDraft(std::string& name, unsigned mode) {
   constexpr int kFlags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
   UniqueFd fd(::open(name.c_str(), kFlags, mode));

@@ -13,8 +13,8 @@ namespace carma::base {
 // Reads at most max_bytes. Returns kInvalid if the file is larger, or is a directory or a special
 // file.
 Result<std::string> ReadFile(const std::string& path, std::size_t max_bytes);
-// Returns the rest of the line that begins with the name, without surrounding whitespace, in a
-// kernel file with one named value per line, such as /proc/PID/status. Empty if there is no such
+// Reads one value from a kernel file such as /proc/PID/status, which has a name and a value on each
+// line. Returns the text after the name, without surrounding whitespace, or "" if there is no such
 // file or line.
 std::string NamedLine(const std::string& file, std::string_view name);
 // Reads a descriptor to its end. Returns kInvalid if there are more than max_bytes bytes, or the

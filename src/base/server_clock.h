@@ -21,7 +21,8 @@ struct ServerHead {
   char magic[8];
   std::uint32_t version;
   std::uint32_t bytes;  // file size; a build with different tables rejects the file
-  // A reboot invalidates the clock, and also the mutexes, because their owners no longer exist.
+  // The boot during which the file was created. After a reboot the file cannot be used: its clock
+  // is wrong, and its mutexes may be held by processes that no longer exist.
   char boot_id[40];
   ClockOrigin clock;
 };

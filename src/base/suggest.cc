@@ -7,7 +7,7 @@
 namespace carma::base {
 namespace {
 
-// Two transposed characters count as one error.
+// Swapping two adjacent characters counts as one edit.
 std::size_t EditDistance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> before(b.size() + 1), last(b.size() + 1), row(b.size() + 1);
   for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;

@@ -1,5 +1,5 @@
-// The words for the values of an enum. One table next to the enum serves the store, the log, the
-// API and parsers.
+// Converts enum values to words and back. The store, the log, the API and the parsers all use the
+// same table of words, which is defined next to the enum.
 #pragma once
 
 #include <optional>

@@ -108,8 +108,8 @@ Result<std::vector<CheckedTask>> ReadCheck(const Json& json) {
   return ReadList<CheckedTask, &ReadCheckedTask>(json, "tasks");
 }
 
-// The fields of a list or an array of tasks, without braces. The texts are already JSON, so they
-// are joined unchanged instead of being parsed again.
+// Returns the part of a request that describes its tasks: JSON fields without the braces around
+// them. The arguments are already JSON, so they are only joined.
 std::string TaskFields(const std::vector<std::string>& specs, const std::string& common,
                        const std::vector<std::int64_t>& indices) {
   if (!indices.empty())
@@ -123,7 +123,7 @@ std::string DrainBody(const std::string& reason, std::optional<base::Time> empty
   return base::DumpJson(asked);
 }
 
-// The unique name of a request as a field; empty if the kernel cannot supply random bytes.
+// Returns a JSON field with a unique name for the request, or "" if the kernel has no random bytes.
 std::string RequestField() {
   std::array<std::uint64_t, 2> chance{};
   if (::getrandom(chance.data(), sizeof chance, 0) != static_cast<ssize_t>(sizeof chance))

@@ -50,7 +50,7 @@ struct TaskPage {
   std::vector<api::TaskView> tasks;
   bool more = false;  // there are more tasks than the limit
 };
-// Reads further pages until the limit is reached.
+// Requests page after page until there are no more tasks or query.limit is reached.
 Result<TaskPage> ListTasks(api::Client& client, const TaskQuery& query);
 
 Called<api::TaskView> GetTask(api::Client& client, std::uint64_t id);
