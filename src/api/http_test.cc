@@ -117,7 +117,6 @@ class ServerFixture : public ::testing::Test {
     });
   }
 
-  // A small handler for the tests.
   void Handle(Request request, Responder reply) {
     ++requests_;
     if (request.path == "/echo") {

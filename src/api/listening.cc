@@ -166,7 +166,7 @@ std::optional<std::uint32_t> LoopbackOwner(int fd) {
   std::memcpy(id.idiag_dst, here.address.data(), sizeof id.idiag_dst);
   id.idiag_cookie[0] = id.idiag_cookie[1] = INET_DIAG_NOCOOKIE;
   if (::send(kernel.get(), &question, sizeof question, 0) != sizeof question) return std::nullopt;
-  // No need to wait here: the kernel has queued its reply by the time send() returns.
+  // The socket is non-blocking, but the kernel queues the reply before send() returns.
   alignas(nlmsghdr) std::array<char, 4096> buffer{};
   const ssize_t got = ::recv(kernel.get(), buffer.data(), buffer.size(), 0);
   const auto* header = reinterpret_cast<const nlmsghdr*>(buffer.data());

@@ -121,7 +121,7 @@ Json Integer(const FieldRule& rule) {
   return schema;
 }
 
-// The schema of a time span in seconds. The rule is in milliseconds.
+// The schema of a time span in seconds. The limits in the rule are in milliseconds.
 Json Span(const FieldRule& rule) {
   const Json in_ms = Integer(rule);
   Json span = OfType("number");

@@ -5,7 +5,7 @@
 
 namespace carma::api {
 
-// The text of openapi.json. The fields of every schema come from the types themselves.
+// The text of openapi.json. The schemas are generated from the field lists of the C++ types.
 const std::string& OpenApiJson();
 
 }  // namespace carma::api

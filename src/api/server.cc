@@ -98,8 +98,8 @@ bool IsLoopbackHost(std::string_view host) {
   return name == "localhost" || name == "127.0.0.1" || name.empty();
 }
 
-// Returns why this request is refused, or an empty string. Refuses requests that a browser sent for
-// a page of another site. Other clients do not send the header fields checked here.
+// Returns an error message if a browser sent this request for a page of another site, otherwise "".
+// Only browsers send the header fields that are checked here.
 std::string_view BrowserObjection(const http::request<http::string_body>& request) {
   const std::string_view origin = request[http::field::origin];
   const std::string_view host = request[http::field::host];
@@ -301,7 +301,8 @@ class Session : public std::enable_shared_from_this<Session> {
     if (!hub_ || writing_) return;
     writing_ = true;
     Release(*hub_);
-    // Responses count towards the limit on bodies, because a client may read them slowly.
+    // A response counts towards the limit on bodies, because it stays in memory until the client
+    // has read it.
     if (!Reserve(response.body.size())) response = reads_ ? TooMuchAtOnce() : DoneButTooMuch();
     beast::error_code ignored;
     stream_.socket().cancel(ignored);  // ends WatchPeer

@@ -247,8 +247,9 @@ int Run(int argc, char** argv) {
 
 }  // namespace
 
-// If a library throws an unexpected exception (no descriptors or memory left), the daemon prints
-// one line and exits. Tasks continue to run, and the service manager restarts the daemon.
+// If a library throws an unexpected exception, for example because no descriptors or memory are
+// left, the daemon prints one line and exits. Tasks continue to run, and the service manager
+// restarts the daemon.
 int main(int argc, char** argv) {
   carma::base::OpenStandardStreams();
   // One arena for all threads, because malloc_trim does not release the unused ends of separate

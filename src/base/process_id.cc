@@ -64,8 +64,8 @@ std::string HiddenProcesses(std::string_view mounts) {
   return "";
 }
 
-// Read only once, because a later read that failed for lack of a descriptor would look like a
-// different boot.
+// The result is cached. If a later read failed for lack of a descriptor, the empty result would
+// look like a different boot.
 std::string BootId() {
   static const std::string id(Trim(ReadFile("/proc/sys/kernel/random/boot_id", 100).value_or("")));
   return id;

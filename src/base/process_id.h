@@ -24,7 +24,7 @@ struct ProcessStat {
   char state = '?';
   int threads = 0;
   std::string command;
-  // The status that waitpid() would return. Empty if the process is alive or we may not inspect it.
+  // Only for a dead process that we may inspect: the status that waitpid() would return.
   std::optional<int> exit_status;
   // Whether the process has exited but has not been reaped yet. If only the first thread has exited
   // and others are still running, the result is false.

@@ -29,11 +29,11 @@ Result<Pipe> MakePipe(bool blocking_read = true);
 Result<UniqueFd> MemoryFile(std::string_view text);
 
 struct SpawnOptions {
-  // The program's descriptors 0, 1, 2 …: each is either one of our descriptors or a file. The file
-  // for descriptor 0 is opened for reading. The other files are appended to, and are created with
-  // mode 0600. If an entry is one of our descriptors, its number must not equal the index of an
-  // earlier entry, because by then that number refers to the program's own descriptor. The program
-  // gets no other descriptors.
+  // The program's descriptors 0, 1, 2 … Each entry is one of our descriptors or the path of a file.
+  // The file for descriptor 0 is opened for reading. The other files are appended to, and are
+  // created with mode 0600. The number of one of our descriptors must not be less than the entry's
+  // index, because the program's own descriptors have already replaced the lower numbers. The
+  // program gets no other descriptors.
   std::vector<std::variant<int, std::string>> files;
   std::optional<std::vector<std::string>> environment = {};  // "NAME=value"; absent: our own
   std::string folder = {};                                   // working folder; empty: our own

@@ -73,9 +73,9 @@ Called<api::GpuHistoryView> GetGpuHistory(api::Client& client, const std::string
 // are stopped; empty for never.
 Called<api::GpuView> ChangeGpu(api::Client& client, const std::string& gpu, const std::string& verb,
                                const std::string& reason, std::optional<base::Time> empty_by = {});
-// Drains several GPUs without a deadline; does nothing for a single GPU. Must be called before a
-// deadline is set. Otherwise a task that leaves the first GPU early and is requeued could start on
-// the next one. Errors are ignored, because the later calls would report the same ones.
+// Closes these GPUs to new tasks before the caller drains them one by one with a deadline.
+// Otherwise a task that leaves the first GPU early could be requeued and start on the next one.
+// Does nothing for a single GPU. Ignores errors, because the calls that follow report them.
 void CloseGpus(api::Client& client, const std::vector<std::string>& gpus,
                const std::string& reason);
 
@@ -113,10 +113,10 @@ struct Submission {
   std::uint64_t count = 0;
   std::vector<std::string> warnings;
 };
-// specs: JSON texts of task::TaskSpec; common: a JSON object with the values of missing fields, or
-// empty. One request with a unique name submits all tasks or none. If the connection drops before
-// the response arrives, the request is retried for a few seconds; the daemon accepts it only once.
-// indices: the array indices, or empty if this is not an array.
+// specs: JSON texts of task::TaskSpec; common: a JSON object with the fields that the specs omit,
+// or empty; indices: the array indices, or empty if this is not an array. One request with a unique
+// name submits all tasks or none. If the connection drops before the response arrives, the request
+// is retried for a few seconds; the daemon accepts it only once.
 Called<Submission> SubmitTasks(api::Client& client, const std::vector<std::string>& specs,
                                const std::string& common = "",
                                const std::vector<std::int64_t>& indices = {});

@@ -28,7 +28,7 @@ struct ChoiceRow {
   std::vector<std::string> (*words)() = nullptr;
   std::string_view fixed = {};  // comma-separated; replaces `words`
 };
-// Returns the choices for this verb and option. They have no words if no row matches.
+// Returns the choices for this verb and option. If no row matches, the result contains no words.
 Choices FindChoices(std::span<const ChoiceRow> rows, std::string_view verb,
                     std::string_view option);
 

@@ -262,7 +262,7 @@ std::string MistakeText(CLI::App& app, const CLI::ParseError& error) {
   return range.empty() ? std::string(text) : range;
 }
 
-// Prints the help or the error, because CLI11 throws an exception for both.
+// Handles an exception from CLI11, which throws one for a usage error and also for --help.
 int Tell(CLI::App& app, const CLI::ParseError& error, Context& context) {
   if (error.get_exit_code() == 0) {
     std::ostringstream out;

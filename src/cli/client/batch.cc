@@ -38,7 +38,7 @@ class BatchReader {
     common_.workdir = caller.cwd;
   }
 
-  // Checks everything before the first request is sent.
+  // Parses and checks all lines before anything is submitted.
   Result<Batch> Read(std::string_view text) {
     const std::vector<Line> lines = TaskLines(text);
     if (lines.empty()) return Invalid(name_ + ": contains no tasks");

@@ -1,4 +1,4 @@
-// The changes that `carma edit` and `carma redo` request, as fields for the daemon.
+// Converts the options of `carma edit` and `carma redo` to the JSON fields that the daemon expects.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@
 namespace carma::cli {
 
 // Returns a JSON object with the fields that these submit options set, or "" if there are no
-// options. A removed field is null ("--time unlimited"). Reads the daemon's clock if needed.
-// Returns kInvalid "--gpus: …" if an option is invalid.
+// options. An option that removes a setting, such as "--time unlimited", sets its field to null.
+// May ask the daemon for its time. Returns kInvalid "--gpus: …" if an option is invalid.
 Result<std::string> ChangesOf(Context& context, const Settings& settings);
 
 // Replaces a field name at the start of the message with what the user typed: "qos: …" becomes

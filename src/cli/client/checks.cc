@@ -93,7 +93,8 @@ std::string SimilarProgram(const task::TaskSpec& spec, const std::string& progra
   return meant ? ", did you mean " + *meant + "?" : "";
 }
 
-// Whether the word is a unit. The space in "--gpu-mem 12 GB" makes it look like the program.
+// Whether the word is a unit of memory or time. If a user types "--gpu-mem 12 GB" with a space, the
+// parser takes "GB" for the name of the program.
 bool IsUnit(const std::string& word) {
   constexpr std::array<std::string_view, 17> kUnits{
       "g",   "gb",     "gib",     "m", "mb",  "mib",  "h", "hour", "hours",
@@ -132,8 +133,8 @@ std::string OtherProgram(const task::TaskSpec& spec, const std::string& program,
   return "; that file is not executable (chmod +x)";
 }
 
-// Whether a file can be created or written at this path. The value of a pattern such as "%j" is not
-// known yet.
+// Whether a file can be created or written at this path. If the path contains a pattern such as
+// "%j", whose value is not known yet, checks only the folders before the pattern.
 bool CanWrite(const std::string& pattern) {
   const std::size_t percent = pattern.find('%');
   const std::string path = pattern.substr(0, percent);

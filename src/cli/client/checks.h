@@ -14,8 +14,8 @@ namespace carma::cli {
 
 // Checks, with the caller's permissions, that the task's working folder, program, script (as in
 // python3 train.py) and conda environment exist, and that its output files can be written. lease:
-// the caller starts the task itself, so a script needs no interpreter line, because a shell runs
-// it. Returns kInvalid, with a one-sentence message, if a check fails.
+// for `carma lease`, which runs a script without an interpreter line in a shell. Returns kInvalid,
+// with a one-sentence message, if a check fails.
 Result<Unit> CheckItCanStart(const task::TaskSpec& spec, bool lease = false);
 
 // Checks that each {NAME} in a sweep task's command, name and output paths is a parameter, and

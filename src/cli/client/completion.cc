@@ -42,7 +42,8 @@ std::vector<std::string> AllNames(const std::vector<VerbWords>& verbs) {
   return names;
 }
 
-// Patterns in bash's `case` for an option of `verb/subverb`: list/*/--state|list/*/-t.
+// Returns the pattern of a bash `case` branch for an option. place: `verb/subverb`, or `verb/*` for
+// an option of the verb itself. For example: list/*/--state|list/*/-t.
 std::string BashPatterns(const std::string& place, const OptionFacts& option) {
   std::vector<std::string> patterns;
   if (!option.long_name.empty()) patterns.push_back(place + "/" + option.long_name);
@@ -78,7 +79,7 @@ std::string BashNames(const std::vector<std::string>& names) {
   return names.empty() ? "" : " names=" + ShellQuote(base::Join(names, " "));
 }
 
-// The shell variables, other than `names`, that control how bash completes the verb's arguments.
+// Returns an assignment that makes bash complete task numbers or file names for the verb, or "".
 std::string BashArguments(const VerbWords& verb) {
   if (verb.tasks == TaskNames::kAll) return " tasks=all";
   if (verb.tasks == TaskNames::kOpen) return " tasks=open";

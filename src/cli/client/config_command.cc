@@ -78,8 +78,8 @@ std::string ShowText(const config::Loaded& loaded, const std::vector<config::Key
     }
     const config::Origin& value = loaded.origins.at(key.name);
     std::string line = key.name.substr(dot + 1) + " = " + value.value;
-    // The line is commented out, because a value in a file would apply to every mapper and sharing
-    // method.
+    // This default depends on the mapper and the sharing method. A value in a configuration file
+    // would apply to all of them, so the line is commented out.
     if (value.where == "default" && config::FollowsMapper(key.name)) line.insert(0, "# ");
     if (origin) {
       line.resize(std::max(line.size(), width), ' ');
@@ -90,7 +90,8 @@ std::string ShowText(const config::Loaded& loaded, const std::vector<config::Key
   return text;
 }
 
-// The configuration in JSON, in which these values look the same as in TOML.
+// The configuration in JSON. The values need no conversion, because they are written the same way
+// in TOML and in JSON.
 std::string ShowJson(const config::Loaded& loaded, const std::vector<config::KeyInfo>& keys) {
   std::string text;
   for (const config::KeyInfo& key : keys) {

@@ -24,8 +24,8 @@
 namespace carma::cli {
 namespace {
 
-// Prints a note, but only on a terminal, because the author of a script has presumably chosen the
-// daemon already.
+// Tells the user if `carma` uses the user's own daemon although the server has one as well. Prints
+// nothing if the output is not a terminal, because a script has presumably chosen its daemon.
 void NoteTwoDaemons(const Context& context, const std::string& path) {
   const bool own = path == config::OwnSocketPath(base::GetEnv("XDG_RUNTIME_DIR"));
   const bool shown = !context.json && ::isatty(::fileno(context.err)) != 0;
@@ -50,8 +50,8 @@ std::optional<base::Time> ParseDate(const std::string& text) {
   return std::nullopt;
 }
 
-// Parses a date in local time, or a span before now. A span is relative to the daemon's clock,
-// because a simulated server has a different clock.
+// Parses a date in local time, or a span before now. "Now" is the daemon's time, which differs from
+// this machine's time on a simulated server.
 Result<base::Time> ParseMoment(Context& context, const char* option, const std::string& text) {
   if (const std::optional<base::Time> date = ParseDate(text)) return *date;
   const bool has_unit = text.find_first_of("smhd") != std::string::npos;
@@ -77,7 +77,8 @@ Result<std::uint64_t> FirstThat(std::uint64_t low, std::uint64_t high, Holds hol
   return low;
 }
 
-// Finds a task by its index. An array's tasks have consecutive numbers and ascending indices.
+// Finds the task with this index in an array. Binary search works, because an array's tasks have
+// consecutive numbers and ascending indices.
 Result<std::uint64_t> MemberOf(Context& context, std::uint64_t array, std::int64_t index) {
   const auto wrong = NotFound("array {} has no task with index {}", array, index);
   const auto first = CARMA_TRY(GetTask(context.client(), array));
@@ -99,9 +100,9 @@ Result<std::uint64_t> MemberOf(Context& context, std::uint64_t array, std::int64
   return *id;
 }
 
-// Expands the first task of an array to the whole array, because dependencies and calls from Slurm
-// name an array by its first task. own: `id` is the caller's last task, so any task of an array is
-// expanded, not only the first.
+// Dependencies and Slurm commands refer to an array by its first task, so the first task is
+// expanded to the whole array. own: `id` stands for the caller's last task. In that case, any task
+// of an array is expanded to the whole array.
 TaskRange WholeArray(Context& context, std::uint64_t id, bool own) {
   const TaskRange alone{.first = id, .last = id};
   const auto task = GetTask(context.client(), id);

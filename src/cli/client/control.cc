@@ -61,7 +61,7 @@ class Told {
 };
 
 // Changes each task. Continues after a failure, because the remaining tasks must still be changed.
-// how: text before the state, for changes that may not affect the state.
+// how: printed before the task's state, such as "changed and " in "Task 4 is changed and queued".
 void ChangeEach(Context& context, const std::vector<std::uint64_t>& ids, const std::string& how,
                 const std::function<Called<api::TaskView>(std::uint64_t id)>& change) {
   Told told(context, how);
@@ -138,9 +138,9 @@ Result<std::vector<std::uint64_t>> ChosenOf(Context& context, const ChangeFlags&
       if (task.value.user == user) own.insert(*task.value.array_id);
     }
   }
-  // Finds the tasks by number, because listing thousands of waiting tasks takes the daemon as long
-  // as changing them. For a single task, uses the list, which omits an ended task whose change
-  // would be refused.
+  // An array's tasks have consecutive numbers, so there is no need to list them. With thousands of
+  // waiting tasks, the daemon would take as long to list them as to change them. A single task is
+  // listed below anyway, because the list omits it if it has ended and can no longer be changed.
   if (ended_too && flags.name.empty() && flags.states.empty()) {
     auto ids = CARMA_TRY(ByNumber(context, own));
     if (newest_first) std::ranges::reverse(ids);

@@ -26,8 +26,8 @@ struct Described {
 
 // Returns the caller's folder, home and environment; kIo or kDenied if the folder is unreadable.
 Result<task::SubmitterContext> CallerContext();
-// Like CallerContext(), but with the daemon's time, which may differ from this machine's, if there
-// is an option --begin, which is relative to it.
+// Like CallerContext(). If the settings contain --begin, `now` is the daemon's time, which may
+// differ from this machine's time.
 Result<task::SubmitterContext> CallerContext(Context& context, const Settings& settings);
 // Sets the options in the given order. Returns kInvalid "--gpus: …" if an option is invalid.
 Result<Unit> ApplyOptions(const SubmitFlags& flags, task::Description& description);
@@ -35,12 +35,12 @@ Result<Unit> ApplyOptions(const SubmitFlags& flags, task::Description& descripti
 bool DescribesTask(const std::string& path);
 // Interprets the words as a command (with `literal`, or if the first is an ordinary word), a script
 // on standard input ("-"), a FILE.rad, or a file that starts with "#!". A script's text becomes
-// part of the task, so later edits to the file have no effect. Returns kInvalid, with the place,
-// for invalid text, and also if a named file is missing.
+// part of the task, so later edits to the file have no effect. Returns kInvalid if the file is
+// missing, or with the position of the error if its text is invalid.
 Result<Unit> ApplyWords(const std::vector<std::string>& words, bool literal,
                         task::Description& description);
-// Reads plan files. Later options override their values. Passes on errors of ReadNamed(). Returns
-// kInvalid, with the file and the place, if a file is invalid.
+// Reads plan files. Later options override their values. Returns the errors of ReadNamed(), or
+// kInvalid with the file and the position if the contents are invalid.
 Result<std::vector<task::TrainingWord>> ReadPlanFiles(const std::vector<task::PlanFile>& files);
 
 // Finds the settings of a training run in a task's command and in the files that the command names,

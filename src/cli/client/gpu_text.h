@@ -54,7 +54,7 @@ struct HistorySpan {
   std::int64_t WidthMs() const { return (to_ms - from_ms + points - 1) / points; }
 };
 
-// Number of characters in a line besides the points.
+// Number of characters that the label and the summary take up in each line.
 inline constexpr int kHistoryMargin = 20;
 
 // "From … to …, 1:00 per character".

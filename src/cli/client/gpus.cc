@@ -40,7 +40,7 @@ Result<std::vector<api::GpuView>> Chosen(const std::vector<api::GpuView>& gpus,
   return chosen;
 }
 
-// The requested number of points; by default, as many as fit on the screen.
+// The requested or default number of points, but no more than fit on the screen.
 int PointsFor(const Context& context, const GpusFlags& flags) {
   const int points = flags.points.value_or(kUsualPoints);
   const int width = ScreenOf(context.out).width;
@@ -51,7 +51,7 @@ int PointsFor(const Context& context, const GpusFlags& flags) {
 Result<std::string> RenderHistory(Context& context, const GpusFlags& flags) {
   const auto gpus = CARMA_TRY(ListGpus(context.client()));
   const auto chosen = CARMA_TRY(Chosen(gpus.value, flags.gpus));
-  // for the daemon's clock, which may be simulated
+  // The daemon's clock may differ from this machine's, for example on a simulated server.
   const std::int64_t now_ms = CARMA_TRY(GetStatus(context.client())).value.now_ms;
   const HistorySpan span{.from_ms = std::max<std::int64_t>(0, now_ms - flags.history->count()),
                          .to_ms = now_ms,

@@ -150,7 +150,8 @@ std::string DefaultFile(bool of_root) {
   return base::GetEnv("XDG_CONFIG_HOME", home + "/.config") + "/carma/config.toml";
 }
 
-// Returns the values that the answers change, or kInvalid if an option's value is invalid.
+// Returns the settings that the user changes with an option or an answer. Returns kInvalid if an
+// option's value is invalid.
 Result<std::vector<ConfigValue>> Answers(Context& context, const Flags& flags,
                                          const config::Loaded& now, bool of_root) {
   std::vector<ConfigValue> changed;

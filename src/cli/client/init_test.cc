@@ -78,7 +78,7 @@ TEST_F(Init, KeepsValuesThatAreNotAnswered) {
   EXPECT_THAT(Text(), HasSubstr("# mine\n"));
 }
 
-// A configuration may contain secrets, such as a webhook URL.
+// The mode must not change, because the file may contain secrets such as a webhook URL.
 TEST_F(Init, KeepsTheModeTheLinkAndTheCommentsOfAFile) {
   const std::filesystem::path link(path_), real = link.parent_path() / "real.toml";
   std::filesystem::create_directories(link.parent_path());

@@ -28,7 +28,8 @@ using base::Json;
 constexpr int kFirstPollS = 1;  // short, so that the reason for waiting appears soon
 constexpr int kLeasePollS = 30;
 constexpr std::chrono::seconds kAskAgain{1};
-// After this time without an answer, the daemon has probably dropped our place in the queue.
+// Gives up after the daemon has been unreachable for this long. By then it has probably removed
+// this lease from the queue.
 constexpr std::chrono::minutes kPatience{10};
 // The daemon may be restarting during the first call.
 constexpr std::chrono::seconds kFirstPatience{30};
@@ -57,7 +58,8 @@ class Asker {
         return std::unexpected(answer.error());
       Tell(answer.error().message + "; waiting for it");
       std::this_thread::sleep_for(kAskAgain);
-      // Limited per call, so that time during which this process was stopped does not count.
+      // Each call counts for at most kLeasePollS, because this process may have been stopped during
+      // it.
       away_for += std::min<std::chrono::steady_clock::duration>(
           std::chrono::steady_clock::now() - asked, std::chrono::seconds(kLeasePollS));
     }

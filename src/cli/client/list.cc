@@ -55,7 +55,7 @@ Result<TaskPage> Fetch(api::Client& client, const ListFlags& flags) {
   return queue ? FetchQueue(client, query) : ListTasks(client, query);
 }
 
-// Whether no filter is set, in which case the server's counts cover the same tasks as the list.
+// Whether no filter is set. Only then do the server's totals match the list.
 bool IsWhole(const ListFlags& flags) {
   return flags.states.empty() && flags.user.empty() && flags.name.empty() &&
          flags.account.empty() && flags.qos.empty();
@@ -98,7 +98,7 @@ Result<std::string> RenderList(Context& context, const ListFlags& flags,
                                const std::vector<std::string>& columns) {
   const TaskPage page = CARMA_TRY(Fetch(context.client(), flags));
   if (context.json) return TasksJson(page) + "\n";
-  // for the daemon's clock, which may be simulated
+  // Times in the list are relative to the daemon's clock, which may differ from this machine's.
   const auto status = CARMA_TRY(GetStatus(context.client()));
   ListStyle style{.columns = columns, .titles = !flags.no_titles, .now_ms = status.value.now_ms};
   std::vector<api::TaskView> tasks = page.tasks;
@@ -124,8 +124,8 @@ Result<std::string> RenderList(Context& context, const ListFlags& flags,
   return text;
 }
 
-// Calls the daemon for each of these tasks and shows its answers: `text` of the value, or the JSON.
-// Continues after a failure.
+// Calls the daemon for each of these tasks and shows the responses: as JSON with --json, otherwise
+// as formatted by `text`. Continues after a failure.
 template <class Ids, class Call, class Text>
 void ShowEach(Context& context, const Ids& ids, const Call& call, const Text& text) {
   std::vector<std::string> texts;

@@ -81,8 +81,9 @@ Result<bool> OutputReader::CopyNew(std::FILE* out) {
     const Result<Unit> opened = opens ? Open() : Unit{};
     if (!opened && opened.error().code == ErrorCode::kNotFound) return true;
     if (!opened) return std::unexpected(opened.error());
-    const bool replaced = Replaced();  // checked first, because a replaced file no longer
-                                       // grows and the copy is then complete
+    // Must be checked before copying. A file that has already been replaced no longer grows, so the
+    // copy is complete.
+    const bool replaced = Replaced();
     const auto copied = CopyRest(out);
     if (!copied || !*copied || !replaced) return copied;
   }

@@ -83,7 +83,7 @@ Result<Unit> WriteHtml(Context& context, const std::vector<Report>& reports,
   const std::string& label = reports.front().metrics.label;
   std::string title = of_daemon ? "CARMA report of " + base::HostName() : "CARMA report";
   if (reports.size() == 1 && !label.empty()) title += ": " + label;
-  // Only a run of this daemon is shown with the time of day.
+  // The page shows the time of day only for a run of this daemon.
   std::optional<report::Clock> clock;
   if (of_daemon && reports.front().run)
     clock = report::Clock{base::Calendar::OfServer().AheadOfUtc(reports.front().run->to)};

@@ -91,7 +91,8 @@ Result<Described> DescribeWords(Context& context, const SubmitFlags& flags) {
   if (!described) return std::unexpected(NamedAsTyped(described.error()));
   if (!flags.no_check) {
     Result<Unit> can = CheckParameters(described->first);
-    // Does not check a task with dependencies, because these may still create a missing file.
+    // If the task depends on other tasks, skips the check, because those tasks may create the files
+    // that are missing now.
     if (can && described->first.dependencies.empty())
       can = CheckItCanStart(described->first, flags.lease);
     CARMA_TRY(

@@ -207,8 +207,8 @@ std::optional<std::int64_t> RunTime(const TaskView& task) {
   return (*task.ended_ms - *task.launched_ms) / 1000;
 }
 
-// Merges another task into the row. The GPUs are combined, the larger memory is kept, and the time
-// is omitted if it differs.
+// Merges another task into the row. The row then lists the GPUs of both, shows the larger memory
+// values, and shows no time if the run times differ.
 void Merge(const TaskView& task, TaskView& row) {
   for (const std::int64_t gpu : task.gpu_indices) {
     if (std::ranges::find(row.gpu_indices, gpu) == row.gpu_indices.end())

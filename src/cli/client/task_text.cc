@@ -243,7 +243,8 @@ std::string Sentence(const std::string& reason, const std::string& text) {
   return out;
 }
 
-// The title of the exit detail, which until the task has ended is about its previous attempt.
+// The label for the task's exit detail. While the task waits or runs, the detail describes how its
+// previous attempt ended.
 const char* DetailTitle(const TaskView& task) {
   return HasEnded(task) ? "Detail" : "Last end";
 }
@@ -270,8 +271,7 @@ bool WaitsForNoGpu(const TaskView& task) {
          task.reason == "DependencyNeverMet";
 }
 
-// Whether the task waits for its turn, or because of a rule for all tasks that `carma status`
-// shows.
+// Whether the task waits because of the server's scheduling rules, which `carma status` shows.
 bool DependsOnRules(const TaskView& task) {
   return !HasEnded(task) && (task.reason == "Priority" || task.reason == "FairShare" ||
                              task.reason == "Rule" || task.reason == "SmBusy");
@@ -391,7 +391,7 @@ std::string EventLines(const std::vector<api::EventView>& events,
                {Line(event.what)},
                {EventText(event, gpus)}});
   }
-  // Wraps the last column under its own heading.
+  // Continuation lines of a long text start below the heading of the last column.
   const std::string text = table.Text({});
   return WrapTo(text, screen, text.find("WHAT"));
 }

@@ -286,8 +286,8 @@ void AddLogs(Syntax app, Context& context) {
 
 // ---- the server ----
 
-// --history needs no value. If the next word is not a span of time ("90m", "6h", "1:30:00"), it
-// names the first GPU. A bare number means a GPU, too.
+// The value of --history is optional. If the next word is not a time span such as "90m", "6h" or
+// "1:30:00", it is taken as the first GPU. So is a bare number.
 void TakeHistory(Option option, const std::string& given, GpusFlags& flags) {
   if (option.count() == 0) return;
   const Result<base::Duration> span = base::ParseSpan(given);

@@ -46,7 +46,8 @@ void EndEach(Context& context, const std::vector<std::string>& ids, const std::s
 void WarnIfNoUser(const Context& context, const std::string& user);
 // "carma 0.1.0 (commit 0123456789ab, Release build by g++ 12.2.0)".
 std::string VersionText(const Context& context);
-// Converts the error of a named file that cannot be opened to kInvalid, which gives exit code 2.
+// If the user named a file that is missing or unreadable, changes the error to kInvalid, which
+// gives exit code 2. Other errors are unchanged.
 base::Error NamedWrongly(base::Error error);
 // Reads a FILE named on the command line. Errors of base::ReadFile are converted by NamedWrongly().
 Result<std::string> ReadNamed(const std::string& path, std::size_t max_bytes);

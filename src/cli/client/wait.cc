@@ -50,8 +50,8 @@ class Waiter {
   // kUnavailable if the daemon never answered.
   Result<std::optional<Answer<api::TaskView>>> Await(std::uint64_t id) {
     for (;;) {
-      // The first poll returns immediately, so the daemon has answered once before the first long
-      // poll, during which it may restart.
+      // The first poll does not wait. If it fails, there is no daemon. If a later one fails, the
+      // daemon is restarting, and this loop waits for it.
       const auto most = tell_start_ ? std::min(Left(), kLongestCall) : Left();
       const auto patience = connected_ ? most : std::chrono::seconds(0);
       auto task = AwaitTask(context_.client(), id, static_cast<int>(patience.count()));
