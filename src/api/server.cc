@@ -99,7 +99,7 @@ bool IsLoopbackHost(std::string_view host) {
 }
 
 // Returns an error message if a browser sent this request for a page of another site, otherwise "".
-// Only browsers send the header fields that are checked here.
+// GET and HEAD are refused only by their Origin header. Only browsers send these header fields.
 std::string_view BrowserObjection(const http::request<http::string_body>& request) {
   const std::string_view origin = request[http::field::origin];
   const std::string_view host = request[http::field::host];

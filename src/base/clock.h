@@ -1,4 +1,4 @@
-// Clocks. No code outside this file reads the time of day.
+// A clock interface, and the clock of a real or simulated server.
 #pragma once
 
 #include <chrono>
