@@ -27,7 +27,7 @@ struct ServerHead {
   ClockOrigin clock;
 };
 
-// Builds the header of a file of this size for the current version and boot.
+// Builds the header for a file of `bytes` bytes, with the current version and boot ID.
 ServerHead MakeServerHead(std::uint32_t bytes, const ClockOrigin& clock);
 // Returns kCorrupt if the file's size, version or boot ID does not match.
 Result<Unit> CheckServerHead(const ServerHead& head, std::uint32_t bytes, const std::string& path);
