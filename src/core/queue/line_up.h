@@ -37,8 +37,8 @@ class LineUp {
   class Host {
    public:
     virtual ~Host() = default;
-    // Returns null if the task is not in the core. A task without a record uses nothing and is not
-    // limited.
+    // Returns null if the core has no record of the task. Such a task is charged nothing, and no
+    // limits apply to it.
     virtual const TaskRecord* Find(TaskId task) const = 0;
     // The rate at which FairShare would charge the task once it has started.
     virtual double WouldTake(const TaskRecord& task) const = 0;
@@ -54,7 +54,7 @@ class LineUp {
     bool starving = false;
     std::int64_t priority = 0;           // including its class's priority
     const TaskRecord* record = nullptr;  // Host::Find
-    // Host::BoundsOn; empty if no task is limited.
+    // The limits returned by Host::BoundsOn, or empty if they were not checked.
     std::span<const Limits::BoundBy> bounds;
   };
   struct Rules {
@@ -87,7 +87,7 @@ class LineUp {
   // How far the usage of the line's account is above (positive) or below its fair share, relative
   // to all usage. 0 unless the queue is in fair order.
   double Excess(std::size_t line) const;
-  // Adds this rate to what the line is charged from now on.
+  // Charges the line at this rate from now on, in addition to what it is already charged.
   void Charge(std::size_t line, double rate);
 
  private:

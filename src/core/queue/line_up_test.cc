@@ -108,7 +108,7 @@ TEST_F(LineUpTest, AccountsShareFirstThenTheirUsers) {
   Queues(Task(3, "bob", "nlp"));
   Queues(Task(4, "eve"));
   Queues(Task(5, "eve"));
-  // nlp and eve alternate; within nlp, ada and bob do.
+  // Account nlp and user eve take turns. Within nlp, ada and bob take turns.
   EXPECT_EQ(Order(), "1 4 3 5 2");
 }
 

@@ -56,7 +56,8 @@ LineKey LineOf(const TaskRecord& task);
 struct HolderLine {
   std::string user;  // the user's name
   std::set<QueueKey> tasks;
-  // Since when this line's tasks have been waiting without any of them starting.
+  // The last time that a task of this line started. If none has started yet, the time when the
+  // first one was queued.
   Time waits_since{};
 };
 
@@ -100,7 +101,7 @@ class Queue {
 
  private:
   using Lines = std::map<LineKey, HolderLine>;
-  // Kept small, because a hundred thousand tasks may wait.
+  // The queue may hold a hundred thousand entries, so each entry must be small.
   struct Entry {
     QueueKey key;          // in kTimed only the time and the task are set
     Lines::iterator line;  // set only if the task is eligible and in a main queue

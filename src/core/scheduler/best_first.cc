@@ -151,8 +151,8 @@ std::optional<Pick> PickOf(State& state, std::vector<Group>& groups,
   Group* const first = FirstToGo(groups);
   if (first == nullptr) return std::nullopt;
   Pick by_score{.group = first, .gpus = IndicesOf(BestGpus(*first, state.gpus.links))};
-  // In fair order the user with the least usage must not wait for the sake of total throughput.
-  // Site rules may depend on other users' tasks, so nothing is simulated under them either.
+  // In fair order, the user with the least usage must not wait in order to increase total
+  // throughput. Site rules may depend on other users' tasks, which the simulation does not model.
   if (state.config.lookahead == 0 || state.config.order == QueueOrder::kFair ||
       HasOwnRules(state.config))
     return by_score;
@@ -161,7 +161,7 @@ std::optional<Pick> PickOf(State& state, std::vector<Group>& groups,
   const std::optional<std::vector<FutureTask>> line = LineAhead(state);
   if (!line) return by_score;
   const Future future(state.config, *state.mapper, views, *runs, *line);
-  // Waiting is not an option if no task is running, because then no task would ever end.
+  // If no task is running, none will end, so waiting would not free any GPU.
   double least_s = runs->empty() ? std::numeric_limits<double>::infinity() : future.CostOf({});
   state.passes.waiting_pays = std::isfinite(least_s);
   std::optional<Pick> best;
@@ -301,8 +301,9 @@ void NoteStartOf(const State& state, const Group& started, const std::vector<Pla
   }
 }
 
-// Rechecks the GPUs that were just taken, because a task might gain more next to the new
-// neighbours. Returns whether some task that could not start there before might start there now.
+// Rescores the GPUs that were just taken for the groups that could not use them before. A GPU's new
+// tasks may make it worthwhile for a group to join them. Returns whether some group can now use one
+// of these GPUs.
 bool AskAgainOn(const State& state, const std::set<std::size_t>& taken,
                 const std::vector<GpuView>& views, LineLook& look, const LineUp& line) {
   bool any = false;
@@ -361,8 +362,8 @@ std::size_t StartBestOf(State& state, LineLook& look, LineUp& line, std::vector<
   }
 }
 
-// Records whether a remaining task lacks idle cores now, because starts may have taken them, and
-// which tasks fit on no GPU.
+// Records which of the tasks still waiting fit on no GPU. Also records whether one of them lacks
+// idle cores, because the tasks that just started may be using those cores.
 void NoteWaiting(State& state, LineLook& look) {
   for (const Group& each : look.groups) {
     if (!each.first) continue;
@@ -384,7 +385,8 @@ void StartBestFirst(State& state, std::vector<GpuView>& views, const std::vector
   const std::set<GpuIndex> taken_before = state.passes.taken_since;
   std::set<GpuIndex> checked;  // taken in the first round; the round's tasks were rechecked there
   bool first = true;
-  // If the queue is longer than `backfill`, a start allows other tasks to be considered.
+  // Whether the next pass is certain to consider the same tasks as this one. In fair order or under
+  // limits, a start may bring other tasks to the front of the queue.
   const bool same_tasks =
       state.queue.Main().size <= static_cast<std::size_t>(state.config.backfill) ||
       (state.config.order == QueueOrder::kFifo && !state.limits.Concerns());
@@ -401,11 +403,12 @@ void StartBestFirst(State& state, std::vector<GpuView>& views, const std::vector
   for (const TaskId task : state.passes.memory.passed_over) {
     if (state.passes.unplaceable.Contains(task)) state.passes.memory.unplaceable.Insert(task);
   }
-  // The tasks of the first round were rechecked on these GPUs. The next pass rechecks the GPUs only
-  // if it may consider other tasks.
+  // The first round already rechecked its tasks on the GPUs in `checked`. The next pass needs to
+  // recheck these GPUs only if it may consider other tasks.
   if (!same_tasks || !state.passes.memory.passed_over.empty())
     state.passes.taken_since.merge(checked);
-  // Look-ahead left tasks waiting even though they fit, so all tasks are considered again.
+  // Look-ahead left tasks waiting even though they fit, so the next pass must consider all tasks
+  // again.
   if (some_wait) state.passes.memory.looked_at.Clear();
   std::swap(state.passes.refused, state.passes.memory.looked_at);
   std::swap(state.passes.unplaceable, state.passes.memory.unplaceable);

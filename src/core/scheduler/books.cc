@@ -151,7 +151,7 @@ std::optional<std::string> CheckQueue(const State& state) {
     return fmt::format("there are records of {} tasks that do not exist",
                        state.lives.size() - noted);
   if (auto wrong = CheckArrays(state)) return wrong;
-  // Tasks may be unsorted only if a wake-up for the next step was requested.
+  // Tasks may remain unsorted after a step only if the core has asked to be woken immediately.
   if ((!state.unsorted.empty() && state.out.wake != state.now) ||
       !state.dependencies.AllRegistered())
     return "tasks are unsorted, but no wake-up was requested";

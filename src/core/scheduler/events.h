@@ -120,7 +120,7 @@ struct TaskExited {
   ExitInfo exit;
   // For kOutOfMemory: the size of the failed allocation, from the task's output; 0: unknown.
   std::int64_t tried_mib = 0;
-  // Time at which its process exited, possibly while carmad was down. Empty: now.
+  // When the task's process exited, possibly while carmad was down. If empty, it has just exited.
   std::optional<Time> ended = {};
 };
 struct CancelRequested {
@@ -221,8 +221,8 @@ struct StartTask {
   // Any sharing method will do, because the task will have no neighbours. The only exception: other
   // tasks may join it while it is idle (PolicyConfig::idle_action).
   bool alone = false;
-  // A memory limit on the task's first GPU must not be lower than this: the claim or, if higher,
-  // the predicted bound. 0: nothing is promised.
+  // The shell must not limit memory on the task's first GPU to less than this. It is the claim or,
+  // if higher, the predicted bound; 0 if the task was promised no memory.
   std::int64_t bound_mib = 0;
   friend bool operator==(const StartTask&, const StartTask&) = default;
 };

@@ -155,7 +155,7 @@ WholeLine WholeLineOf(const State& state, const std::vector<const TaskRecord*>& 
     line.lowest = std::min(line.lowest, PriorityOf(state.config, task->request));
     note_preempting(*task);
   }
-  // Running tasks can preempt other tasks once they have returned to the queue.
+  // A running task that returns to the queue after its time slice may then preempt other tasks.
   for (const auto& [id, held] : state.ledger.Tasks()) {
     if (TakesTurns(state.config.slots, state.tasks.at(id))) note_preempting(state.tasks.at(id));
   }

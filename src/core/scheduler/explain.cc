@@ -132,7 +132,7 @@ bool IsLookedAt(const State& state, const TaskRecord& task) {
   return false;
 }
 
-// The reason for a task that waits behind another task.
+// Explains why `task` waits behind `first`.
 Reason ReasonBehind(const State& state, const TaskRecord& task, TaskId first) {
   const TaskRequest& other = state.tasks.at(first).request;
   const bool same_holder = HolderOf(other) == HolderOf(task.request);
@@ -155,8 +155,8 @@ Reason ReasonBehind(const State& state, const TaskRecord& task, TaskId first) {
                       base::FormatSpan(state.config.fair.half_life), base::FormatSpan(kRunsOn))};
 }
 
-// Which GPUs are kept for the task, as text. Empty if none are kept. No GPUs are kept for the head
-// of the queue if no task may overtake it.
+// Describes the GPUs that are or will be kept free for the task. Empty if there are none, for
+// example because no task may overtake it at the head of the queue.
 std::string WhatIsKeptFor(const State& state, const TaskRecord& task, Time at) {
   if (state.recovery_hold.task() == task.id) {
     const std::span<const GpuIndex> gpus = state.recovery_hold.gpus();

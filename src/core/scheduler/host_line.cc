@@ -72,7 +72,7 @@ HostShare ShareFor(const State& state, const TaskRecord& task,
   return state.machine.books.ShareFor(HostNeedOf(state.config, task.request), near);
 }
 
-// If a task must wait, tasks behind it may start first, as in the queue of tasks with GPUs.
+// If a task does not fit, tasks behind it may start first, as in the queue of tasks with GPUs.
 void StartWithoutGpus(State& state) {
   const WaitingLine& waiting = state.queue.Main(LineKind::kWithoutGpus);
   if (waiting.empty()) state.heads.without_gpus = {};
@@ -83,7 +83,8 @@ void StartWithoutGpus(State& state) {
                            .limits = state.limits.changes()};
   };
   const NoStartSnapshot before = look();
-  // If only part of the queue is considered, that part may change as time passes.
+  // In fair order, the first `backfill` tasks can change without an event, simply because time
+  // passes.
   const bool in_one_order = state.config.order == QueueOrder::kFifo ||
                             waiting.size <= static_cast<std::size_t>(state.config.backfill);
   const NoStartSnapshot& last = state.passes.no_start_without_gpus;
@@ -115,7 +116,8 @@ void NoteShortOfHost(State& state) {
                      state.LifeOf(*short_of_host.task).head_since &&
                      !state.LifeOf(*short_of_host.task).limited_since;
   if (!waits) short_of_host = {};
-  // If no task has been promised cores or memory, the machine has enough of both.
+  // If no running task has been promised cores or memory, all of them are free and no task can be
+  // short of them.
   if (!waits && (state.machine.books.tasks() == 0 || state.queue.Main().empty())) return;
   const std::optional<LineUp::Next> first = Line(state, LineKind::kWithGpus).Pop();
   const bool is_first = first && first->task == short_of_host.task;

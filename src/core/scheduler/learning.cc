@@ -261,9 +261,9 @@ void CountIdleCpus(State& state) {
   state.machine.idle_cpus = idle;
 }
 
-// Shows the activity of the last sample, corrected for the tasks that are running now. If the
-// window began before a task appeared, its mean is too low. A task with known activity need not
-// have appeared at all.
+// Fills in the GPU's activity from the last sample, corrected for the tasks that run now. The
+// sample's mean is too low if a task appeared in the middle of its window. A task whose activity is
+// already known is counted even if it has not appeared in a sample yet.
 void ShowActivity(const State& state, GpuIndex index, Time at, GpuView& view) {
   const GpuSample& sample = *state.gpus.all[Number(index)].sample;
   view.sm_active = sample.sm_active;

@@ -1,5 +1,5 @@
-// Learns from running tasks. The lessons apply to the promises of these tasks and to waiting tasks
-// of the same kind.
+// Learns from running tasks how much they really need, and adjusts the promises to them and to
+// waiting tasks of the same kind.
 #pragma once
 
 #include "core/scheduler/scheduler_state.h"
@@ -22,7 +22,7 @@ double DoneS(const State& state, TaskId task);
 // The task's remaining solo run time in seconds, based on its own progress or, if that is unknown,
 // on earlier runs. For a waiting task it is the full run time. Empty if unknown.
 std::optional<double> LeftS(const State& state, const TaskRecord& task);
-// What the ending attempt has shown about the task's profile.
+// The task's profile as observed during the attempt that is ending.
 Profile SeenOf(const State& state, const TaskRecord& task);
 // The task's profile, updated with what was learned from tasks of its kind.
 Profile ProfileNow(const State& state, const TaskRecord& task);
@@ -35,7 +35,8 @@ void ShowActivity(const State& state, GpuIndex gpu, Time at, GpuView& view);
 // of the bound, which remains the limit under MPS. Empty if the bound, or a lesson from other
 // tasks, is promised.
 std::optional<std::int64_t> LikelyMib(const State& state, const TaskRecord& task);
-// Time from which the waiting task may take turns with others (kTurnsAfter). Empty: it already may.
+// When the waiting task may begin to take turns with others (kTurnsAfter), or empty if it already
+// may.
 std::optional<Time> TakesTurnsAt(const State& state, const TaskRecord& task);
 // For a task that cannot start now, records what could let it start later (Passes::next_turns and
 // Passes::lacks_cores).
