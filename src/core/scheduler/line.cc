@@ -41,14 +41,14 @@ bool StartOnOpen(State& state, TaskRecord& task, const std::vector<bool>& open,
   return true;
 }
 
-// Begins or ends a period that does not count toward the task's wait as a head.
+// Pauses the task's wait as a head of the queue, or resumes it if `counts` is true.
 void CountAsHead(const State& state, Life& life, bool counts) {
   if (counts)
     *life.head_since += state.now - *std::exchange(life.limited_since, std::nullopt);
   else
     life.limited_since = state.now;
-  // During this period, overtakes_before is the number of tasks that had overtaken the head before
-  // the period began.
+  // While the wait is paused, overtakes_before is the number of tasks that overtook the head before
+  // the pause.
   life.overtakes_before = state.heads.overtakes - life.overtakes_before;
 }
 
@@ -232,7 +232,8 @@ void StartInOrder(State& state, std::vector<GpuView>& views, PassLine& pass) {
     if (!state.passes.refused.Contains(id)) {
       Need need = NeedNow(state, *next->record);
       NoteWhatItAwaits(state, *next->record, need);
-      // The verdicts are the same for all users who have no task on a GPU.
+      // All users who have no task on any GPU get the same verdicts, so their needs are compared as
+      // if they came from one user.
       const std::uint32_t user = need.load.load.user;
       if (!users.contains(user)) need.load.load.user = kNoMpsClient;
       const std::size_t hash = HashOf(need);

@@ -22,7 +22,7 @@ class Order {
   LineUp line_;
   std::vector<LineUp::Next> popped_;
 };
-// The order of Line(state, kWithGpus) for the steps of one pass. It is recomputed only when it
+// The order of the main queue (of tasks with GPUs) during one pass. It is recomputed only when it
 // might have changed.
 class PassLine {
  public:
@@ -57,7 +57,7 @@ bool OpensNothingSince(const State& state, const NoStartSnapshot& look);
 // For each GPU, whether it might now take a task that did not fit on any GPU at the time of the
 // snapshot.
 std::vector<bool> OpenedSince(const State& state, const NoStartSnapshot& look);
-// Whether the tasks considered now are the same as at the snapshot.
+// Whether a pass would consider the same tasks now as when the snapshot was taken.
 bool SameLineSince(const State& state, const NoStartSnapshot& look);
 void StartInOrder(State& state, std::vector<GpuView>& views, PassLine& pass);
 // Starts tasks that are queued behind the considered part of the queue (backfill), on GPUs that no

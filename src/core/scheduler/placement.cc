@@ -28,7 +28,8 @@ std::string GpuList(const std::vector<Placement>& placement) {
                      fmt::join(placement | std::views::transform(&Placement::gpu), ", "));
 }
 
-// The reason if a task cannot have `wanted` GPUs because MIG is enabled on some GPUs.
+// Returns a reason if the server has enough GPUs, counting MIG instances, but not enough whole GPUs
+// for a task that needs `wanted` of them.
 std::optional<Reason> NeverTogether(const State& state, int wanted) {
   const auto instances =
       std::ranges::count_if(state.gpus.all, [](const GpuState& gpu) { return gpu.info.mig; });
@@ -97,7 +98,8 @@ std::vector<TaskId> ForTrial(const State& state) {
   return first;
 }
 
-// Takes the first fitting task of a user without failed launches, or else the first fitting task.
+// Starts the first fitting task of a user who has had no failed launches or, if there is none, the
+// first fitting task.
 void StartTrial(State& state) {
   if (state.closing || !state.launch_trouble.MayTry(state.now)) return;
   std::vector<GpuView> views = Views(state, state.now);
@@ -112,8 +114,8 @@ void StartTrial(State& state) {
 
 // Sets GpuView::healthy, GpuView::trouble, and the task that the GPU is kept for.
 void ShowHealth(const State& state, const GpuState& gpu, Time at, GpuView& view) {
-  // While the store refuses writes, samples do not reach the core until the store works again. So a
-  // sample does not age after the core's last event.
+  // While the store refuses writes, no samples reach the core. Measuring a sample's age only up to
+  // the last event keeps it from looking stale during that time.
   const Duration age = gpu.sample ? std::min(at, state.now) - gpu.sample->taken : Duration{0};
   if (!gpu.healthy) {
     view.trouble = gpu.trouble;
@@ -135,13 +137,13 @@ void ShowHealth(const State& state, const GpuState& gpu, Time at, GpuView& view)
   }
   view.healthy = false;
   if (!view.drained_by_rule) return;
-  // Checked first, because a driver upgrade also explains why the driver does not respond.
+  // A drain for a driver upgrade already explains why the driver does not respond.
   const std::string& rule = *gpu.drained_by_rule;
   const bool explained = rule.starts_with(kDriverUpgradeText) || rule == view.trouble;
   view.trouble = explained ? rule : fmt::format("{}; {}", rule, view.trouble);
 }
 
-// The reason if too few of the GPUs that the task may use are large enough.
+// Returns a reason for a task that fits on too few of the GPUs it may use.
 Reason TooFewFit(const Need& need, int fitting, int chosen, std::int64_t largest_mib) {
   const std::string needs = base::FormatMib(need.memory_mib.value_or(0));
   const std::string largest = base::FormatMib(largest_mib);
@@ -191,7 +193,7 @@ GpuView ViewOf(const State& state, GpuIndex index, Time at) {
                                                                       : std::nullopt,
                .at = at,
                .booked = state.reservations.On(index)};
-  // Does not build a text for an open GPU, because every decision checks every GPU.
+  // Every decision builds the view of every GPU, so a text is built only if the GPU is drained.
   if (view.drained) {
     view.trouble = gpu.drained_by_person ? *gpu.drained_by_person
                    : state.closing       ? state.closing->why
@@ -464,7 +466,8 @@ void StartWhatFits(State& state, PassLine& line) {
   const bool after_start = !state.passes.taken_since.empty();
   if (opens_nothing && !after_start && SameLineSince(state, look)) return;
   const std::vector<bool> opened = OpenedSince(state, look);
-  // A task might gain more next to new neighbours.
+  // After a start, a waiting task may find better neighbours than before on the GPUs that were just
+  // taken.
   const bool may_gain = state.mapper_entry->chooses_task || state.config.min_gain;
   if (!opens_nothing || (after_start && may_gain)) state.passes.refused.Clear();
   state.passes.taken_since.clear();

@@ -104,7 +104,7 @@ class Loop : public Rules {
         recovery.empty() ? core_.queue.Main().First() : recovery.begin()->task;
     if (!first) return false;
     TaskRecord& head = core_.tasks.at(*first);
-    // Checked first, because most rounds find no idle GPU and the ledger alone shows this.
+    // Most rounds find no empty GPU. The ledger shows this without building the views of all GPUs.
     int empty_gpus = 0;
     for (std::uint32_t i = 0; i < core_.gpus.all.size(); ++i) {
       if (core_.ledger.ResidentsOf(GpuIndex{i}).empty()) ++empty_gpus;

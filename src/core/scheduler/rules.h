@@ -1,5 +1,5 @@
-// The scheduler's rules that differ in the published system. This class implements CARMA's own
-// rules; published_rules.cc overrides them. Private to core.
+// Scheduling rules that differ between CARMA and the published system. This class implements
+// CARMA's own rules, and published_rules.cc overrides them. Private to core.
 #pragma once
 
 #include <memory>
@@ -19,7 +19,8 @@ class Rules {
   virtual void Begin() {}
   // Called after simultaneous events. Starts the tasks that may start.
   virtual void Decide();
-  // Time of the next decision that needs no event. Empty: only events trigger decisions.
+  // When the next decision is due even if no event arrives, or empty if only events trigger
+  // decisions.
   virtual std::optional<Time> NextDecision() const { return std::nullopt; }
 
   // Adjusts a GPU's view before guards and mappers see it.

@@ -40,7 +40,7 @@ struct HostVerdict {
   HostView host;
   Verdict verdict;
 };
-// When a waiting task is expected to start; empty: unknown.
+// When a waiting task is expected to start. Each of the two times is empty if it is unknown.
 struct ExpectedStart {
   // The latest start, assuming that all tasks use their whole time limits, that no task behind this
   // one overtakes it, and that the GPUs stay as they are.
@@ -104,8 +104,8 @@ class Scheduler {
   // task wait (kLimit). counted: as in Limits::AgainstQueueing.
   std::optional<LimitHit> LimitOnSubmission(const TaskRequest& request, std::size_t more,
                                             const TaskRequest* counted = nullptr) const;
-  // The longest time limit that the limits of the request's user, account and class allow. Empty:
-  // any.
+  // The longest time limit that the limits of the request's user, account and class allow, or empty
+  // if they allow any.
   std::optional<Duration> LongestAllowed(const TaskRequest& request) const;
 
   // Returns null if the task is unknown. Final tasks are dropped immediately; tasks that depend on
@@ -113,10 +113,11 @@ class Scheduler {
   const TaskRecord* Find(TaskId id) const;
   // Every task that is not final, by id.
   const TaskRecords& Tasks() const;
-  // The explanation at this moment (queued tasks behind the head get kPriority). Empty if the task
-  // is unknown.
+  // Explains why the task is in its current state. Queued tasks behind the head of the queue get
+  // the reason kPriority. Returns nothing if the task is unknown.
   std::optional<Explanation> Explain(TaskId id, Time now) const;
-  // The reason at this moment. Cheaper than Explain. The task must be in the core.
+  // Returns only the reason from Explain, which is cheaper to compute. The core must have a record
+  // of the task.
   Reason ReasonFor(TaskId id, Time now) const;
 
   // A sentence that explains why no tasks are starting even though GPUs may be free. Empty if tasks
@@ -137,7 +138,7 @@ class Scheduler {
   // The reservations that the core has received, and the GPUs kept for them.
   std::vector<ReservationStatus> ReservationsNow() const;
 
-  // All attempts that hold GPUs, by task, as if each ended now.
+  // The usage of all attempts that hold GPUs, ordered by task id, as if all of them ended now.
   std::vector<AttemptEnded> Attempts(Time now) const;
 
   std::vector<GpuView> Gpus(Time now) const;

@@ -80,7 +80,7 @@ struct Life {
   int overtakes_before = 0;
 };
 
-// Until when a freed GPU is kept, and for which task.
+// A GPU that was freed for `task` is kept for it until this time.
 struct KeptPlace {
   TaskId task{};
   Time until{};

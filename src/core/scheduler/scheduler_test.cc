@@ -323,7 +323,7 @@ TEST_F(SchedulerTest, ARequeuedFinalTaskIsEstimatedAgain) {
   ASSERT_EQ(Of<StartTask>(estimated).size(), 1U);
   EXPECT_EQ(Of<StartTask>(estimated)[0].attempt, 5);
   EXPECT_EQ(Of<StartTask>(estimated)[0].placement[0].claim_mib, 12'000);
-  // By now the task might be too large for every GPU.
+  // The new estimate can show that the task no longer fits on any GPU.
   record.id = TaskId{2};
   Handle(2, TaskRestored{record});
   EXPECT_EQ(Of<TaskChanged>(Handle(3, Estimated(2, 50'000))).front().record.state,

@@ -192,7 +192,8 @@ void State::On(const PolicyChanged& event) {
   UseMapper();
   for (std::uint32_t i = 0; i < gpus.all.size(); ++i) LookAtResidents(*this, GpuIndex{i});
   if (config.idle_action != IdleAction::kEnd) return;
-  // Idle tasks were reported only once, while the old rules applied, so they are handled again.
+  // Tasks are reported as idle only once, so the new rule must be applied here to tasks that were
+  // reported earlier.
   for (auto& [id, task] : tasks) {
     if (task.state == TaskState::kRunning && task.attempt->idle_since) EndIdle(*this, task);
   }

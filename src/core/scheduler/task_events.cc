@@ -152,7 +152,7 @@ void State::On(const AttemptRestored& event) {
 void State::On(const EstimateReady& event) {
   TaskRecord* task = Held(event.id);
   if (task == nullptr || task->state != TaskState::kEstimating) return;
-  // Most tasks have the estimate of the task before, and share it.
+  // Consecutive tasks often have equal estimates. In that case, the tasks share one copy.
   task->estimate = last_estimate;
   const std::optional<Estimate>& last = last_estimate;
   if (event.estimate != last) task->estimate = event.estimate;
@@ -164,7 +164,7 @@ void State::On(const EstimateReady& event) {
   lessons.Join(*task);
   if (std::optional<Reason> never = core::NeverFits(*this, task->request, task->estimate))
     return Finish(*task, TaskState::kRejected, *std::move(never));
-  // The reason is kept, because a user may have requeued the task.
+  // Keeps the current reason, which may say that a user requeued the task.
   Enqueue(*task, QueueKind::kMain, task->reason);
 }
 
@@ -194,8 +194,8 @@ void State::On(const TaskIdle& event) {
   TaskRecord* task = InAttempt(event.id, event.attempt);
   if (task == nullptr || task->state != TaskState::kRunning) return;
   const bool ends = event.since && config.idle_action == IdleAction::kEnd;
-  // A repeated report still ends the task, because a different rule may have applied before a
-  // restart.
+  // Normally a repeated report changes nothing. But if the daemon has restarted with a new rule,
+  // the task must end now.
   if (task->attempt->idle_since == event.since && !ends) return;
   task->attempt.Edit().idle_since = event.since;
   if (!ends) return Keep(*task);
@@ -208,7 +208,7 @@ void State::On(const LaunchFailed& event) {
   LeaveGpus(*task);
   if (task->state == TaskState::kStopping) return EndStopped(*this, *task);
   if (event.interrupted) {
-    // If there is text, it says why the task ended immediately through no fault of its own.
+    // A text means that the task did run but ended immediately because its GPU could not be used.
     const std::string why = event.text.empty() ? "The daemon exited before the task was started."
                                                : Told("Its GPU could not be used", event.text);
     return Enqueue(*task, task->queue, {ReasonCode::kLaunchFailed, why});
