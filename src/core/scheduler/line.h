@@ -45,8 +45,8 @@ bool IsLimited(const State& state, const TaskRecord& task);
 Time HeadSince(State& state, TaskId id);
 // How many other tasks have overtaken the head of the main queue since HeadSince.
 int TimesPassed(const State& state);
-// Pauses or resumes counting a head's waiting time, which excludes the time during which a limit
-// keeps the task from starting.
+// Stops counting a head's waiting time while a limit keeps the task from starting, and resumes
+// afterwards.
 void PauseLimitedHeads(State& state, LineKind kind);
 void NoteHead(State& state, PassLine& pass);
 // Changes whenever another task might have become the head.

@@ -136,7 +136,7 @@ bool YieldsTo(const State& state, const TaskRecord& running, const TaskRecord& w
   if (state.config.order == QueueOrder::kFifo ||
       HolderOf(running.request) == HolderOf(waiting.request))
     return true;
-  // Once requeued, the running task no longer uses anything.
+  // Requeuing the running task would end its usage, so its current rate is subtracted.
   return ShareOf(state, running.request, RateNow(state, running)) >=
          ShareOf(state, waiting.request, 0);
 }
@@ -188,7 +188,8 @@ std::vector<TaskId> LeaversFor(const State& state, const TaskRecord& waiting) {
   return ids;
 }
 
-// False if the task is limited or lacks cores or main memory, so that free GPUs would not help it.
+// False if the task would still wait even with free GPUs, because of a limit or for lack of cores
+// or main memory.
 bool WaitsForGpus(const State& state, const TaskRecord& task) {
   return !IsLimited(state, task) &&
          HostTakes(state, task.id, HostNeedOf(state.config, task.request));
@@ -407,14 +408,16 @@ std::optional<TaskId> KeptFor(const State& state, const GpuState& gpu, Time at) 
       state.queue.PlaceOf(gpu.kept_place->task) != Place::kEligible) {
     return std::nullopt;
   }
-  // Not kept for any task, because this GPU may be the only one that the head of the queue can use.
+  // While no task may overtake the head of the queue, GPUs are not kept for other tasks. This GPU
+  // may be the only one that the head can use.
   if (FirstOnly(state) && state.heads.passed.task &&
       *state.heads.passed.task != gpu.kept_place->task)
     return std::nullopt;
   return gpu.kept_place->task;
 }
 
-// The reason to show for a task that was requeued, or for which other tasks are asked to make room.
+// Adds to a waiting task's reason which task will make room for it. If the task itself had to make
+// room before, that remains its reason code.
 Reason WithTurns(const State& state, const TaskRecord& task, Reason reason) {
   const auto made = std::ranges::find(state.preemptions.room_for, task.id,
                                       &std::pair<const TaskId, TaskId>::second);
@@ -440,7 +443,8 @@ void State::On(const ServerClosed& event) {
 void State::On(const ServerOpened&) {
   closing.reset();
   passes.no_start_without_gpus = {};
-  // A task whose GPU must be empty for another reason will be asked to leave again.
+  // Withdraws the requests to leave that were made because of the shutdown. If a task has to leave
+  // for another reason as well, it will be asked again.
   for (const TaskId id :
        std::vector<TaskId>(preemptions.leaving.begin(), preemptions.leaving.end())) {
     TaskRecord& task = tasks.at(id);
@@ -462,7 +466,8 @@ void EmptyServer(State& state) {
   }
 }
 
-// A task that must not be requeued is lost with the machine, as if it had received no notice.
+// A task that must not be requeued ends with kNodeFail, just as if the machine had failed without
+// notice.
 Reason ReasonOfShutdown(const State& state, const TaskRecord& task) {
   return {task.request->requeue ? ReasonCode::kDraining : ReasonCode::kNodeFail,
           fmt::format("It had to exit by {} because the server is {}.",

@@ -8,12 +8,13 @@ namespace carma::core {
 
 // Assigns unsorted tasks their places in the queue. Takes several steps if there are many tasks.
 void SortWaiting(State& state);
-// Calls Queue::Put for a task that might have changed since it was last considered.
+// Calls Queue::Put. The task may have changed, so the next pass considers it again even if it was
+// refused before.
 void PutInQueue(State& state, const TaskRecord& task, Place place, Time due, Time waits_since);
 // Passes the task's place in its array on to the array's next task.
 void LeaveArray(State& state, const TaskRecord& task);
 Time EarliestStart(const TaskRecord& task);
-// The next time at which the queue order can change without an event. Empty: never.
+// The next time at which the queue order can change without an event, or empty if it cannot.
 std::optional<Time> NextOrder(const State& state);
 void AskForWake(State& state);
 

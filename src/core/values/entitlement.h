@@ -54,8 +54,7 @@ struct ShareWeight {
 
 struct FairRules {
   Duration half_life{86'400'000};  // usage of this age counts half as much
-  // A user goes first once the user's queued tasks have waited this long without any of them
-  // starting.
+  // A user's tasks go first once they have been waiting this long without any of them starting.
   Duration patience{43'200'000};
   std::vector<ShareWeight> weights;
 };
@@ -92,7 +91,8 @@ inline constexpr std::pair<WithoutCheckpoint, std::string_view> kWithoutCheckpoi
 
 // Time slices (core/policy/slots.h).
 struct SlotRules {
-  // A task that has run for this long makes room if another task waits; empty: never.
+  // How long a task may run before it must make room for a waiting task. If empty, there are no
+  // time slices.
   std::optional<Duration> length;
   Duration notice{600'000};          // how long before the end a task is asked to checkpoint
   Duration preempt_notice{60'000};   // the same before a preemption

@@ -44,7 +44,7 @@ struct GpuSample {
   std::int64_t used_mib = 0;  // by all processes, without GpuInfo::reserved_mib
   std::optional<double> sm_active;  // mean over the window, 0..1; empty: the GPU does not report it
   // Share of the window during which a kernel ran, 0..1. SM activity never exceeds this share.
-  // Empty: not reported.
+  // Empty if not reported.
   std::optional<double> utilization;
   // Memory of CARMA's tasks on this GPU. A task without an entry holds no memory yet.
   std::vector<std::pair<TaskId, std::int64_t>> tasks_mib;

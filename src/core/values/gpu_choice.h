@@ -53,8 +53,8 @@ bool ChooseAlike(const TaskRequest& a, const TaskRequest& b);
 // server does not have. Otherwise empty.
 std::optional<std::string> MisnamedGpus(const TaskRequest& request, std::span<const GpuInfo> gpus);
 
-// A sentence for a request whose conditions too few of this server's GPUs meet. It names the
-// conditions and the number of GPUs that meet them (`chosen`).
+// A sentence which says that only `chosen` of the server's GPUs meet the request's conditions, and
+// lists these conditions.
 std::string TooFewChosen(const TaskRequest& request, std::span<const GpuInfo> gpus, int chosen);
 
 // The server's GPUs by type: "4 of NVIDIA A100-SXM4-40GB, 2 of Tesla T4".

@@ -25,7 +25,7 @@ struct TypeSpeed {
 // Parses "a6000=0.5". Returns kInvalid for any other form or a speed that is out of range.
 Result<TypeSpeed> ParseTypeSpeed(std::string_view text);
 std::string TextOf(const TypeSpeed& speed);
-// The speed in the first entry whose type names this model; 0: there is no such entry.
+// The speed in the first entry whose type names this model, or 0 if there is no such entry.
 double SpeedOf(std::span<const TypeSpeed> known, std::string_view model);
 
 }  // namespace carma::core

@@ -33,7 +33,7 @@ struct Sharing {
   // if the task has no partition.
   std::string partition = {};
   int partition_sms = 0;
-  // The GPUs of the task's MPS server, in the form of task::MpsServerId::gpus. Empty if the task is
+  // The GPUs of the task's MPS server, formatted like task::MpsServerId::gpus. Empty if the task is
   // not an MPS client.
   std::string server;
   std::string note;  // why this differs from the configuration, in one sentence; or empty

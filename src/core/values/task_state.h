@@ -49,7 +49,7 @@ inline constexpr std::array<std::pair<TaskState, std::string_view>, kTaskStateCo
 std::string_view TaskStateCode(TaskState state);
 std::optional<TaskState> ParseTaskState(std::string_view name_or_code);
 bool IsFinal(TaskState state);
-// Whether the task might have a running process, so that its claim counts.
+// Whether the task may have a running process. If so, its claim counts.
 bool HoldsGpus(TaskState state);
 // Whether the table of legal steps allows this step.
 bool IsLegalStep(TaskState from, TaskState to);

@@ -34,7 +34,8 @@ Result<core::TaskRecord> Engine::Translated(store::StoredTask stored) {
   return record;
 }
 
-// Smaller clock changes are ignored: a process starts a little before its start is reported.
+// A smaller difference does not prove that the clock was set, because every process starts a little
+// before its start is reported.
 constexpr std::chrono::seconds kClockStep{30};
 
 // The machine's clock may have been set since the previous run. Without a correction, the clock

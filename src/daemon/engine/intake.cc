@@ -314,7 +314,7 @@ std::size_t Intake::OnTheWay(std::optional<std::uint32_t> uid) const {
   for (const Accepted& each : untold_) {
     if (!uid || each.news.back().request->uid == *uid) count += each.news.size() - each.told;
   }
-  // Of the large submissions, only the first is counted, and only once its check has begun.
+  // Only the first large submission is counted, and only once checking it has begun.
   if (!large_.empty() && large_.front().checked > 0) {
     const Submission& submission = large_.front().submission;
     if (!uid || submission.submitter.uid == *uid) count += submission.tasks.size();

@@ -56,7 +56,7 @@ class Intake {
          base::Clock& clock)
       : options_(options), store_(store), core_(core), clock_(clock) {}
 
-  // Called for each stored task with notifications.
+  // Called for each stored task that has requested notifications.
   using Hear = std::function<void(core::TaskId, std::optional<core::TaskId> array)>;
   void OnNotify(Hear hear) { wants_notices_ = std::move(hear); }
   // Must be called once, before all other functions. Returns the errors of the store.
