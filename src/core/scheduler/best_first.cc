@@ -151,8 +151,8 @@ std::optional<Pick> PickOf(State& state, std::vector<Group>& groups,
   Group* const first = FirstToGo(groups);
   if (first == nullptr) return std::nullopt;
   Pick by_score{.group = first, .gpus = IndicesOf(BestGpus(*first, state.gpus.links))};
-  // In fair order, the user with the least usage must not wait in order to increase total
-  // throughput. Site rules may depend on other users' tasks, which the simulation does not model.
+  // In fair order, higher total throughput is no reason to make the user with the least usage wait.
+  // Site rules may depend on other users' tasks, which the simulation does not model.
   if (state.config.lookahead == 0 || state.config.order == QueueOrder::kFair ||
       HasOwnRules(state.config))
     return by_score;

@@ -80,7 +80,7 @@ struct Life {
   int overtakes_before = 0;
 };
 
-// A GPU that was freed for `task` is kept for it until this time.
+// How long a freed GPU is kept for a task.
 struct KeptPlace {
   TaskId task{};
   Time until{};

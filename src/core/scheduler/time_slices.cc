@@ -416,8 +416,8 @@ std::optional<TaskId> KeptFor(const State& state, const GpuState& gpu, Time at) 
   return gpu.kept_place->task;
 }
 
-// Adds to a waiting task's reason which task will make room for it. If the task itself had to make
-// room before, that remains its reason code.
+// Adds to a waiting task's reason which task will make room for it. A task that was preempted or
+// used up its time slice still shows that as its reason code.
 Reason WithTurns(const State& state, const TaskRecord& task, Reason reason) {
   const auto made = std::ranges::find(state.preemptions.room_for, task.id,
                                       &std::pair<const TaskId, TaskId>::second);

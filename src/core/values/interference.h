@@ -49,8 +49,7 @@ struct Interference {
 // Tasks that take turns never exceed the throughput of a whole GPU.
 inline constexpr double kStreamsSaturation = 1.0;
 
-// Derives the load's sensitivity and pressure from its SM activity for the case that tasks take
-// turns.
+// Derives the sensitivity and pressure from the load's SM activity, assuming that tasks take turns.
 Load AsTurns(const Interference& model, Load load);
 
 // Writes to `speeds` (same length as `loads`) the speed of each resident of one GPU relative to

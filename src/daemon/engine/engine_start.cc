@@ -34,8 +34,8 @@ Result<core::TaskRecord> Engine::Translated(store::StoredTask stored) {
   return record;
 }
 
-// A smaller difference does not prove that the clock was set, because every process starts a little
-// before its start is reported.
+// A process always starts a little before its start is reported, so only a larger difference counts
+// as a clock change.
 constexpr std::chrono::seconds kClockStep{30};
 
 // The machine's clock may have been set since the previous run. Without a correction, the clock
