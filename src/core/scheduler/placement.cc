@@ -28,8 +28,8 @@ std::string GpuList(const std::vector<Placement>& placement) {
                      fmt::join(placement | std::views::transform(&Placement::gpu), ", "));
 }
 
-// Returns a reason if the server has enough GPUs, counting MIG instances, but not enough whole GPUs
-// for a task that needs `wanted` of them.
+// Returns a reason if a task that needs `wanted` GPUs would have to use MIG instances, which cannot
+// be combined with other GPUs.
 std::optional<Reason> NeverTogether(const State& state, int wanted) {
   const auto instances =
       std::ranges::count_if(state.gpus.all, [](const GpuState& gpu) { return gpu.info.mig; });
