@@ -84,7 +84,7 @@ class Intake {
   // Whether the task has been accepted but not yet sent to the core.
   bool IsUntold(core::TaskId id) const;
 
-  // Lets consecutive equal requests share memory.
+  // Returns the request. If it equals the previous one, both share their memory.
   base::CopyOnWrite<core::TaskRequest> Shared(core::TaskRequest request);
   // Fills in the final states of dependencies that the core no longer has.
   Result<Unit> FillDependencies(base::CopyOnWrite<core::TaskRequest>& request);
@@ -96,9 +96,9 @@ class Intake {
   Result<base::CopyOnWrite<core::TaskRequest>> CheckEdit(const core::TaskRecord& record,
                                                          const task::TaskSpec& wanted);
 
-  // Checks whether a finished task may be requeued. returning: number of the user's other tasks
-  // that this turn requeues. Returns kInvalid if a limit is exceeded, kDenied if the user may no
-  // longer use the account, and kConflict if the queue is full.
+  // Checks whether a finished task may be requeued. returning: how many other tasks of the same
+  // user are being requeued at the same time. Returns kInvalid if a limit is exceeded, kDenied if
+  // the user may no longer use the account, and kConflict if the queue is full.
   Result<Unit> CheckReturn(const core::TaskRequest& request, const std::string& name,
                            std::size_t returning);
 
@@ -136,8 +136,8 @@ class Intake {
   Result<Unit> AcceptPiece();
   Result<std::optional<Submitted>> CheckPiece(Arrival& arrival);
   Result<Unit> PutPiece(Arrival& arrival);
-  // Refuses the submission that is being stored in pieces. Returns `why` if the store failed, and
-  // success otherwise.
+  // Refuses the submission that is currently being stored in pieces. Returns `why` if it is an
+  // error of the store (kIo), and success otherwise.
   Result<Unit> GiveUpArrival(const base::Error& why);
   void TakeBack();
   bool WaitsForUntold(const std::vector<core::TaskSubmitted>& news) const;
@@ -163,16 +163,16 @@ class Intake {
   Result<Unit> RefuseBeyondLimits(const core::TaskRequest& request, const std::string& name,
                                   std::size_t more,
                                   const core::TaskRequest* counted = nullptr) const;
-  // Checks the limits on queued tasks. Other submissions that arrive at the same time are counted
-  // only if they belong to the same user.
+  // Checks the limits on queued tasks. Tasks that have not reached the core yet are counted only if
+  // they belong to the same user.
   Result<Unit> CheckQueueLimits(const Submission& submission) const;
   Result<Unit> CheckEntitlements(const Submission& submission, std::size_t begin,
                                  std::size_t end) const;
   Result<Unit> RefuseWhatNeverFits(const Submission& submission, std::size_t begin,
                                    std::size_t end) const;
   // Returns a warning if a task can never run because another task did not end as required;
-  // otherwise empty. The submission is accepted anyway, because in a script that submits a chain of
-  // tasks, the first task can fail before the next one is submitted.
+  // otherwise an empty string. The submission is accepted anyway: when a script submits a chain of
+  // tasks, the first one may fail before the next one is submitted.
   Result<std::string> CheckDependencies(const TaskList& tasks, std::size_t begin, std::size_t end);
   void KeepForEstimate(core::TaskId id, Submission& submission, std::size_t index);
 
@@ -187,7 +187,7 @@ class Intake {
   std::deque<Arrival> large_;       // larger submissions; the first is being stored
   std::deque<Accepted> untold_;     // accepted tasks that the core does not have yet
   std::uint64_t accepted_ = 0;
-  // Number of tasks accepted in this share, which is not durable yet.
+  // Number of tasks accepted in the current transaction, which has not been committed yet.
   std::size_t accepted_now_ = 0;
   std::unordered_map<std::uint32_t, std::size_t> accepted_of_;  // accepted_now_ by user
   std::unordered_map<std::uint32_t, std::size_t>

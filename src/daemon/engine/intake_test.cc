@@ -220,7 +220,7 @@ TEST_F(IntakeTest, KeepsNothingForEstimatesOfTasksWithoutGpus) {
       << "it is read from the store, which would contain an edit of its GPUs";
 }
 
-// Runs shares and returns the numbers of the tasks that reach the core.
+// Returns the task numbers in these TaskSubmitted events.
 std::vector<std::uint64_t> Numbers(const Result<std::vector<core::Event>>& events) {
   std::vector<std::uint64_t> numbers;
   for (const core::Event& event : events.value())

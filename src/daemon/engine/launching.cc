@@ -38,9 +38,9 @@ Result<Launching> OpenLaunching(const config::Settings& settings, const std::str
 
 namespace {
 
-// Enables the dmem controller in all groups above the tasks' groups. The kernel requires this for
-// limits, but service managers do not enable the controller. On kernels without dmem (before 6.14)
-// the driver itself counts the memory.
+// Enables the dmem controller in all groups above the tasks' groups. The kernel cannot limit the
+// tasks otherwise, and service managers leave the controller off. Kernels before 6.14 have no dmem;
+// there the driver counts the memory itself.
 void PassOnDmem(const task::CgroupBase& groups) {
   for (std::size_t end = groups.root.size(); end != std::string::npos;
        end = end == groups.path.size()
@@ -61,7 +61,8 @@ std::string TryMemoryLimits(const task::CgroupBase& groups, const std::vector<st
   const Result<task::TaskCgroup> group =
       task::TaskCgroup::Create(groups.path, fmt::format("carma-trial-{}", ::getpid()));
   if (!group) return group.error().message;
-  // Only a hard limit is tested, because a soft limit would affect the groups above.
+  // The soft limit is 0, because guaranteeing memory to this group would also affect the groups
+  // above it.
   constexpr std::int64_t kAnyMib = 1024;
   const std::vector<std::string> words = task::LimitWords({{gpu_uuid, 0, kAnyMib}});
   Result<Unit> tried = task::LimitGpuMemory(limiter, group->path(), words);

@@ -1,4 +1,4 @@
-// Creates the launcher for this machine, with the control groups and limits that it uses.
+// Creates the launcher and sets up the control groups for tasks on this machine.
 #pragma once
 
 #include <memory>
@@ -32,8 +32,8 @@ std::string TryMemoryLimits(const task::CgroupBase& groups, const std::vector<st
 // Returns the errors of task::MakeShimLauncher() and task::LeaseLauncher::Make().
 Result<Launching> OpenLaunching(const config::Settings& settings, const std::string& shim_path);
 
-// Tells the launcher which processes are waiting for leases. The launcher finds granted leases by
-// their folders.
+// Tells the launcher which processes are waiting for leases. It finds granted leases itself,
+// because each has a folder.
 void WatchWaitingLeases(store::Store& store, task::LeaseLauncher& launcher);
 
 }  // namespace carma::daemon

@@ -1,4 +1,4 @@
-// Measures how long and why the head of the queue waits, as rows for the store.
+// Measures how long the head of the queue waits for each reason. The store keeps the results.
 #pragma once
 
 #include <map>
@@ -13,7 +13,8 @@ namespace carma::daemon {
 
 class LineMeter {
  public:
-  // Records why the head of the queue waits from `now` on; kNone if no task is waiting.
+  // Records that the head of the queue waits for this reason from `now` on. reason: kNone if no
+  // task is waiting.
   void See(core::ReasonCode reason, base::Time now) {
     if (reason_ != core::ReasonCode::kNone) {
       if (waited_.empty()) from_ = seen_;

@@ -35,7 +35,8 @@ class MpsPartitions {
   // Makes the attempt a client of the server and starts the server if necessary. share: the
   // requested fraction of the SMs, or 0 for none. A server started for a share uses partitions if
   // the GPU supports them. Returns the errors of task::MpsControl::Ready(), and kConflict with a
-  // sentence if no partition is left, or if every client needs one and the attempt requests none.
+  // sentence if no partition is left, or if the server's clients have partitions and the attempt
+  // requests none.
   Result<MpsLook> Join(const task::MpsControl& control, const Key& who, double share,
                        Deadline deadline);
   // Registers the partition of an attempt from an earlier run of the daemon.
@@ -48,7 +49,8 @@ class MpsPartitions {
 
  private:
   Result<MpsLook> Look(const task::MpsControl& control, double share, Deadline deadline);
-  // Returns kUnavailable if the GPU does not support partitions, or if no attempt needs one.
+  // Returns kUnavailable if the server should run without partitions, because the GPU does not
+  // support them or no attempt needs one.
   Result<MpsPlace> Give(const task::MpsControl& control, const Key& who, double share,
                         Deadline deadline);
   void RemoveUnowned(const task::MpsControl& control, Deadline deadline);

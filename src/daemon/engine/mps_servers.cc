@@ -264,8 +264,9 @@ void RealMpsServers::EndSoon(Entry& entry) {
   entry.linger.Set(options_.linger, [this, &entry] { EndNow(entry); });
 }
 
-// Whether the server still has clients. A finished task may have left clients behind, and clients
-// may remain from before collocation.mps_servers was changed.
+// Asks the server itself whether it has clients. carmad may not know all of them: a finished task
+// may leave processes behind, and some may be older than the current collocation.mps_servers
+// setting.
 bool HasClients(const MpsControl& control, Clock::time_point deadline) {
   const Result<std::optional<MpsServer>> server = control.Look(deadline);
   return server && *server && (*server)->clients && !(*server)->clients->empty();

@@ -33,7 +33,7 @@ constexpr std::ptrdiff_t kMostOfOneUser = 2;
 // Real time that carma-notify may take beyond the time limit.
 constexpr base::Duration kOwnTime{15'000};
 constexpr std::size_t kMaxSaid = 1'000;
-// Delays between attempts to send a notice, on the server's clock.
+// Delays between attempts to send a notice, in server time (which may be simulated).
 constexpr std::array<base::Duration, 5> kBackOff{base::Duration(10'000), base::Duration(60'000),
                                                  base::Duration(300'000), base::Duration(1'800'000),
                                                  base::Duration(7'200'000)};

@@ -24,7 +24,8 @@ class Reservations {
   Result<Unit> Restore(const std::vector<store::ReservationRow>& rows);
   // Assigns a number to the reservation and stores the UUIDs of its GPUs, so that it remains
   // correct if the GPU order changes after a restart. Returns kInvalid for unknown GPUs or a past
-  // period, and kConflict if any of the reservations would not get its GPUs.
+  // period. Returns kConflict if there are too many reservations, or if this or another one would
+  // not get its GPUs.
   Result<core::Reservation> Add(core::Reservation booking, std::span<const core::GpuInfo> gpus,
                                 core::Time now);
   void Remove(core::ReservationId id) { all_.erase(id); }

@@ -63,7 +63,7 @@ class Server {
     request.uid = uids_[user];
     return core_.LimitOnSubmission(request, 1).has_value();
   }
-  // Submits a task that can checkpoint and runs until it is asked to stop.
+  // Submits a task that can save a checkpoint when it is asked to stop.
   void Train(const std::string& user) {
     trains_ = true;
     Submit(user);

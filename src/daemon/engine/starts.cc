@@ -17,8 +17,8 @@
 namespace carma::daemon {
 namespace {
 
-// A task's limit is adjusted to other tasks' promises only in steps of at least this size, which
-// saves driver calls.
+// Smaller changes to a running task's memory limit are skipped, because each one costs a driver
+// call.
 constexpr std::int64_t kLimitStepMib = 256;
 
 // The GPUs that can have an MPS server. MIG instances and GPUs of unknown size cannot.
@@ -131,9 +131,10 @@ std::int64_t Starts::GroupLimitMib(const std::vector<core::Placement>& placement
 
 std::map<core::TaskId, std::vector<task::GpuMemoryLimit>> Starts::Rooms(base::Time now) const {
   std::map<core::TaskId, std::vector<task::GpuMemoryLimit>> rooms;
-  // The memory that each promise takes. A task that has left its plateau is promised its claim
-  // again. But while promises to other tasks keep its limit below its claim, only its used memory
-  // is counted.
+  // The memory that a promise takes away from other tasks. A task that has left its plateau is
+  // promised its whole claim again, but part of the claim may have been promised to others in the
+  // meantime. As long as the task's limit is below its claim, only the memory that it uses is
+  // counted.
   const auto kept = [this](const core::Promise& promise) {
     const std::int64_t limit_mib = core_.Find(promise.task)->attempt->sharing.group_limit_mib;
     const bool ceded = !promise.plateau && limit_mib > 0 && limit_mib < promise.claim_mib;

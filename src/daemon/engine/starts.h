@@ -28,8 +28,8 @@ class Starts {
          const core::Scheduler& core, Attribution& attribution, PostEvent post);
 
   // Registers an attempt from an earlier run. Must be called before the attempt reaches the core,
-  // so that its shim is known if the core stops the attempt again. gid: the GID of the task's
-  // owner.
+  // because the core may immediately stop the attempt, and Stop() needs to know its shim. gid: the
+  // GID of the task's owner.
   void Adopt(const core::TaskRecord& record, std::uint32_t gid);
   // Called once when the daemon starts. Removes what finished attempts have left behind. kept:
   // returns whether an attempt was adopted.
@@ -49,8 +49,8 @@ class Starts {
   // Confines an attempt to its cores once it is running. Other tasks may have received dedicated
   // cores after the attempt's order was written.
   void Confine(const core::TaskRecord& record);
-  // Called after a reading. Adjusts the kernel limits of running tasks to the promises: a task may
-  // use its claim plus margin, but no memory that was promised to other tasks since the task
+  // Called after each reading of the GPUs. Adjusts the kernel's memory limits for running tasks: a
+  // task may use its claim plus the margin, but no memory that was promised to other tasks since it
   // reached its plateau.
   void FollowPromises(base::Time now);
   // Must be called when the attempt has ended or never started.

@@ -4,7 +4,7 @@ namespace carma::daemon {
 
 namespace {
 
-// Counts a map node with two strings for each variable.
+// Assumes that each variable is a map node with two strings.
 std::size_t EnvironmentBytes(const TaskList::Environment& environment) {
   constexpr std::size_t kVariable = 2 * sizeof(std::string) + 64;
   std::size_t bytes = 0;

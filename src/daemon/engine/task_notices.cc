@@ -152,8 +152,8 @@ void TaskNotices::Join(core::TaskId id, std::optional<core::TaskId> array) {
   if (added && array) ++arrays_[*array].tasks;
 }
 
-// This quick search is sufficient, because most descriptions have no notifications and a false
-// match costs only a check at each state change.
+// A text search is good enough here: most descriptions have no notifications, and a false match
+// costs only a check at each state change.
 void TaskNotices::JoinIfAsked(const store::StoredTask& task) {
   if (task.spec_json.contains("\"notify\":")) Join(task.record.id, task.record.request->array);
 }

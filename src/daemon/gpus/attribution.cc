@@ -65,7 +65,8 @@ std::optional<core::TaskId> Attribution::RootedIn(const base::ProcessId& process
   const auto found = by_pid_.find(process.pid);
   if (found == by_pid_.end()) return std::nullopt;
   const Root& root = roots_.at(found->second);
-  // The pid may have been reused, because a task's first process may exit before its children.
+  // A task's first process may exit before its children do, so its pid may belong to a different
+  // process by now.
   const bool same = process == root.main || process == root.shim ||
                     std::ranges::find(root.others, process) != root.others.end();
   return same ? std::optional(found->second) : std::nullopt;

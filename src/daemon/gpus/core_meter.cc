@@ -87,7 +87,7 @@ std::optional<core::HostSampled> CoreMeter::Read(base::Time now,
   core::HostSampled sample{.cpus = static_cast<double>(cpus_)};
   sample.used_cpus = std::max(0.0, (last.busy_s - readings_.front().busy_s) / span_s);
   for (const auto& [task, used_s] : last.tasks_s) {
-    // For a task that has just started, the mean begins at its first reading.
+    // A task that started recently is averaged only over the time since its first reading.
     const auto first = std::ranges::find_if(
         readings_, [&](const Reading& each) { return each.tasks_s.contains(task); });
     const double its_s = base::Seconds(now - first->when);

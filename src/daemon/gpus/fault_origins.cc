@@ -8,8 +8,8 @@
 namespace carma::daemon {
 namespace {
 
-// Programs affected by a fault exit within this time. Most exit soon, but some make no CUDA calls
-// for a while.
+// How long a fault is remembered. Most programs that it affects exit soon, but some make no CUDA
+// calls for a while and notice it late.
 constexpr base::Duration kKept = std::chrono::hours(1);
 
 }  // namespace

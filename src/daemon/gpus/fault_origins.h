@@ -19,8 +19,8 @@ class FaultOrigins {
   // to Look() logs the reason, and LastOn() never finds a task.
   explicit FaultOrigins(const std::string& path);
 
-  // Reads new lines of the kernel log. Must be called before the next list of processes is applied,
-  // because that list usually no longer contains the faulty process.
+  // Reads new lines of the kernel log. In each round of readings, must be called before WhoUses(),
+  // which forgets processes that no longer use a GPU. The faulty process is usually one of them.
   void Look(base::Time now, Attribution& attribution);
   // The task that caused the last fault on that GPU within the past hour and after `since`. pci:
   // the GPU's address as in NVML.

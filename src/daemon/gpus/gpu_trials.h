@@ -1,6 +1,5 @@
-// Tests whether CUDA works on a GPU after a task could not initialise it. Without this test, one
-// waiting task after another would start on a broken GPU and fail. However, a faulty script must
-// not close a working GPU.
+// Tests whether CUDA works on a GPU after a task could not initialise it. Without this test, task
+// after task would start on a broken GPU and fail, or a faulty script could close a working GPU.
 #pragma once
 
 #include <chrono>

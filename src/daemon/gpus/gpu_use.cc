@@ -64,7 +64,8 @@ GpuUse UseOf(const gpu::Reading& reading, const SeenProcesses& seen, Attribution
         process.mps_server ? std::nullopt : attribution.Find(process.pid, its);
     const bool in_group = task && attribution.IsGroupOf(*task, process.group);
     if (!process.mps_server && !in_group && !process.used_mib) use.memory_told = false;
-    // A group's memory includes that of the groups below it, so the values are not added.
+    // The memory of a group includes its subgroups, so the largest value is used instead of the
+    // sum.
     if (in_group) groups_mib[*task] = std::max(groups_mib[*task], process.group_mib);
     if (task) {
       AddProcess(process, in_group, use.tasks[*task]);

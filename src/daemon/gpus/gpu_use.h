@@ -59,7 +59,7 @@ struct SmShare {
   std::string_view by;
 };
 
-// The shares of one GPU, smoothed over its readings.
+// The share of each task on one GPU, smoothed over successive readings.
 class SmShares {
  public:
   // tau: time constant of the smoothing.

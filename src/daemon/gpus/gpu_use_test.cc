@@ -54,8 +54,8 @@ TEST_F(GpuUseTest, MemoryOfNoListedProcessIsUnattributed) {
   EXPECT_FALSE(unclear.memory_told);
 }
 
-// If a group has a limit, the driver reports the memory of the whole group, even if the values of
-// individual processes differ.
+// For a control group with a limit, the driver reports the memory of the whole group. This value is
+// used instead of the sum over the group's processes.
 TEST_F(GpuUseTest, TheMemoryOfATasksGroupIsCountedOnce) {
   attribution_.Add(kMine, base::SelfProcess(), "/carma-7");
   gpu::Reading reading;

@@ -100,8 +100,8 @@ TEST(Recognised, DoesNotGuessInDoubt) {
   const DeviceInfo lost = {.uuid = "GPU-unknown-0", .trouble = {"GPU is lost"}};
   const DeviceInfo divided = {
       .uuid = "GPU-b", .pci = "00000000:0F:00.0", .trouble = {"it has no instance"}};
-  // Three lists: one with fewer GPUs, one with the other GPUs in a different order, and one with a
-  // GPU in place of its instances.
+  // In the first list GPUs are missing, in the second the order has changed, and in the third a
+  // whole GPU has replaced its MIG instances.
   const std::vector<DeviceInfo> lists[] = {
       {lost, kServer[1]},
       {lost, kServer[2], kServer[1], kServer[3]},

@@ -181,7 +181,8 @@ void Monitor::Follow(const MonitorOptions& options) {
   options_.unattributed_mib = options.unattributed_mib;
   for (Device& device : states_) {
     device.rules.Follow(options.health);
-    // Until now the problem was only logged. Forgetting it makes the next reading request a drain.
+    // When draining is turned on, forgets the problems that were only logged before, so that the
+    // next reading requests a drain.
     if (closes) device.drain_told.clear();
   }
 }

@@ -11,8 +11,9 @@ namespace {
 constexpr int kMaxAncestors = 64;
 constexpr std::size_t kMostCommand = 64;
 
-// Whether all that was read before is still true. A new parent of an ancestor need not be noticed:
-// it is init or a further ancestor, which is in the line already.
+// Whether the earlier result is still valid. Only the process itself and its parent are checked: if
+// another ancestor exits, its children are adopted by init or by an ancestor that the result
+// already contains.
 bool IsSame(const SeenProcess& before, const base::ProcessStat& now) {
   if (!before.whole || before.line.front() != now.id) return false;
   const bool same_parent =

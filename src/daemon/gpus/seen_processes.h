@@ -29,9 +29,10 @@ struct SeenProcess {
 };
 using SeenProcesses = std::unordered_map<pid_t, SeenProcess>;
 
-// Reads only files that never block, even while the process hangs in a driver. before: what was
-// read earlier, or null. If it is whole and the same process still has the same parent and name, it
-// is returned unchanged, so a later change of UID or control group is not noticed.
+// Reads only files that never block, even while the process hangs in a driver. before: an earlier
+// result for the same pid, or null. If that result is complete and the process still has the same
+// parent and name, it is returned as it is. A later change of UID or control group therefore goes
+// unnoticed.
 SeenProcess SeeProcess(pid_t pid, const SeenProcess* before = nullptr);
 SeenProcesses SeeProcesses(const gpu::Round& round, const SeenProcesses& before = {});
 

@@ -25,7 +25,7 @@ Result<Unit> SlowAnswers::Report(std::function<Answer(const std::atomic<bool>& w
     return Unavailable("{} reports are already being built; try again", reports_.waiting());
   reports_.Ask(
       [make = std::move(make), wanted = reports_.wanted()] {
-        // This lowers the priority of this thread only, so that the loop runs first.
+        // Lowers the priority of this thread only, so that the loop's thread gets the CPU first.
         ::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), kReportNice);
         return make(*wanted);
       },

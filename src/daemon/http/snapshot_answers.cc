@@ -25,7 +25,7 @@ namespace {
 
 namespace asio = boost::asio;
 
-// The niceness of a copy, so that the loop gets the CPU first.
+// Niceness of the forked copies, which must not take CPU time from the loop.
 constexpr int kNice = 10;
 constexpr std::size_t kReadBytes = 64 << 10;
 

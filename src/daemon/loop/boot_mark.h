@@ -5,9 +5,9 @@
 
 namespace carma::daemon {
 
-// Identifies the current boot of the machine, of the container or of a rootless user's service
-// manager (the kernel may have booted earlier). Empty if the kernel does not report when it booted,
-// in which case every start counts as a new boot.
+// A value that changes when the machine, the container or a rootless user's service manager
+// restarts (the kernel may keep running). Empty if the kernel does not report when it booted, in
+// which case every start counts as a new boot.
 std::string MachineStart();
 
 // Marks the folder with boot_id. Returns true if the machine has restarted since the last mark, and

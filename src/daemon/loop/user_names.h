@@ -30,10 +30,9 @@ class UserNames {
 
   explicit UserNames(std::shared_ptr<boost::asio::io_context> loop, UserNamesOptions options = {});
 
-  // Calls back on the loop, immediately if the user is cached, and never after destruction. While
-  // the database hangs or fails, an expired entry is used. After a lookup that took too long,
-  // further callers get a result immediately until `keep` has passed. `call` gets kUnavailable if
-  // there is no entry.
+  // Calls back on the loop, immediately if the user is cached, and never after destruction. If the
+  // database hangs or fails, `call` gets the expired entry, or kUnavailable if there is none. After
+  // a lookup that took too long, further callers do not wait until `keep` has passed.
   void Ask(std::uint32_t uid, Call call);
 
  private:

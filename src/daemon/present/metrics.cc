@@ -187,8 +187,8 @@ void WriteQueue(Engine& engine, base::Time now, api::MetricsText& out) {
   base::Duration oldest{0};
   for (const auto& [id, record] : engine.scheduler().Tasks()) {
     if (record.state != core::TaskState::kQueued) continue;
-    // The oldest tasks come first, so few reasons need to be computed after the first task that is
-    // waiting for GPUs.
+    // Computing a reason is slow. Tasks are visited oldest first, so once one is found that waits
+    // for GPUs, few others have waited longer.
     const base::Duration wait = now - record.queued_since;
     if (wait > oldest && IsForGpus(engine.scheduler().ReasonFor(id, now).code)) oldest = wait;
   }

@@ -10,8 +10,8 @@
 namespace carma::daemon {
 namespace {
 
-// Spans are aligned, so that an idle server's curve has the same values from one second to the
-// next.
+// Spans begin at multiples of this length, so that an idle server's curve does not change every
+// second.
 constexpr base::Duration kRecentSpan{15'000};
 constexpr int kRecentSpans = 60;
 // A reading is valid for at most this long. Servers with a longer sampling period show gaps.

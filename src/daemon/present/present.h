@@ -20,7 +20,7 @@ void HideErrors(api::TaskView& view);
 // The stored task with live values: the current reason, measured memory and pid.
 api::TaskView Present(const store::StoredTask& stored, const Engine& engine, const Monitor& monitor,
                       Attribution& attribution, base::Time now);
-// The notice with only the host part of a URL.
+// If the notice's target is a URL, the view shows only its scheme, host and port.
 api::NoticeView Present(const store::Notice& notice);
 // All GPUs, based on one snapshot of the core.
 std::vector<api::GpuView> PresentGpus(Engine& engine, const Monitor& monitor, base::Time now);

@@ -45,8 +45,8 @@ std::vector<api::GpuView> Views(const SharedServices& services) {
   return PresentGpus(services->engine, services->monitor, services->clock.Now());
 }
 
-// Once the change is durable, returns the GPU and logs `event` with the user who closed or opened
-// it.
+// Returns a callback for when the change is durable. It responds with the GPU, and logs `event`
+// with the user who closed or opened the GPU.
 Engine::Done AnswerWithGpu(const SharedServices& services, core::GpuIndex gpu,
                            std::string_view event, const DrainAsked& asked, const Caller& caller,
                            const api::Responder& reply) {

@@ -1,5 +1,5 @@
-// The functions that handle the API's calls, in sections named for the files that define them.
-// Those for tasks are in tasks.h, those for the web page in page.h.
+// The functions that handle API calls, grouped by the source file that defines them. Those for
+// tasks are in tasks.h, and those for the web page are in page.h.
 #pragma once
 
 #include "daemon/http/endpoints.h"

@@ -245,8 +245,8 @@ Result<Unit> Submit(const SharedServices& services, const LeaseAsked& asked, con
   return Unit{};
 }
 
-// All leases of the launcher, and leases that the launcher has already dropped but whose end the
-// core has not processed yet.
+// All leases that the launcher has, and those that it has dropped but that the core has not ended
+// yet.
 std::vector<core::TaskId> Unfinished(const SharedServices& services) {
   std::vector<core::TaskId> ids = services->leases->Leases();
   const std::set<core::TaskId> known(ids.begin(), ids.end());
@@ -276,8 +276,8 @@ Result<Unit> MakeLease(const SharedServices& services, const Call& call,
       if (const Result<Unit> done = Submit(services, what, owner, caller, reply); !done)
         reply(std::unexpected(done.error()));
     };
-    // For the job's own step, asks Slurm for the claim: a restarted job may have a higher one, but
-    // Slurm does not pass a job's restart count to batch steps.
+    // A restarted job may have a higher claim in Slurm than its options say. Slurm does not pass a
+    // job's restart count to batch steps, so for the job's own step carmad always asks.
     if (!services->ask_claim || !asked.key->IsBase()) return submit(asked);
     services->ask_claim(asked.key->job, [asked, submit, reply](const auto& gib) {
       if (!gib) return reply(std::unexpected(gib.error()));
@@ -345,7 +345,8 @@ Answer EndLease(const SharedServices& services, const Call& call) {
   }));
   const core::TaskId id = stored.record.id;
   if (!core::IsFinal(stored.record.state)) {
-    // If an earlier report of the end has not reached the core yet, this fails and is ignored.
+    // EndLease() fails if the end was already reported. While the core still shows the task as
+    // running, this is not an error.
     const Result<Unit> ended = services->leases->EndLease(id, end);
     if (!ended && stored.record.state != core::TaskState::kRunning)
       return std::unexpected(ended.error());

@@ -16,8 +16,8 @@ namespace carma::daemon {
 // ---- submit.cc: submissions, dry runs, and new submissions of earlier tasks ----
 
 // Takes {"tasks": [spec, …], "common": fields of all tasks}, or {"spec": spec, "array": [index,
-// …]}. Both may have "request", a unique name. If the name is repeated within a day, the response
-// is that of the first submission. Responds with 201 and the task numbers once the tasks are
+// …]}. Both may have "request", a unique name. Repeating the name within a day gives the same
+// response as the first submission. Responds with 201 and the task numbers once the tasks are
 // durable. With ?check=1 nothing is submitted, and the response contains a prediction for each
 // task.
 Result<Unit> SubmitTasks(const SharedServices&, const Call&, const api::Responder&);
