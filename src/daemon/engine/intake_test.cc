@@ -308,7 +308,7 @@ class LargeSubmissionTest : public IntakeTest {
     options_.turn_share = 2;
   }
   void SubmitFive(task::TaskSpec last = Spec()) { Submit({Spec(), Spec(), Spec(), Spec(), last}); }
-  // Runs shares until a submission is answered or a task reaches the core.
+  // Calls Accept() until a submission is answered or a task reaches the core.
   Result<std::vector<core::Event>> AcceptUntilNews() {
     while (intake_.HasMore()) {
       Result<std::vector<core::Event>> events = Accept();

@@ -66,7 +66,8 @@ class Monitor {
   // The Xids of the last few seconds, newest last, excluding those before `since`.
   std::vector<int> RecentXids(core::GpuIndex gpu, base::Time now, base::Time since = {}) const;
 
-  // Why the GPU was lost in the last round, even if only in that round; empty if it was not lost.
+  // Why the driver reported the GPU as lost in the last round; empty if it did not. Unlike Take(),
+  // this does not wait for three such reports in a row.
   std::string LostNow(core::GpuIndex gpu) const;
 
   // The readings taken in [from, to), oldest first, going back as far as options.history. Limited

@@ -50,8 +50,8 @@ class Sampler {
           std::shared_ptr<base::Clock> clock, SamplerOptions options, Taker& taker);
 
   void Start() { Discover(); }
-  // Calls `call` once a reading that began after this request has completed or is overdue, but
-  // never before this function returns.
+  // Calls `call` when the next reading has completed or is overdue, but never before this function
+  // returns. A reading that is already in progress does not count.
   void AfterNextReading(std::function<void()> call);
   // Why the whole driver does not respond; empty if it responds or its first response is still
   // pending.

@@ -19,7 +19,7 @@
 namespace carma::daemon {
 namespace {
 
-// Sends the message, then closes the pipe so that no other process keeps it open.
+// Sends the message, then closes the pipe so that no child process inherits it.
 void Say(base::UniqueFd& pipe) {
   [[maybe_unused]] const ssize_t told = ::write(pipe.get(), "1", 1);
   pipe.reset();

@@ -104,10 +104,10 @@ Result<Unit> ForgetCalibration(const SharedServices&, const Call&, const api::Re
 // ---- output.cc ----
 // The endpoint for a task's output.
 
-// ?stream=stdout or stderr; &bytes=: how much of the end to return (default 16 KiB). For the owner
-// and administrators. The file is read with the owner's privileges. Returns {"path", "text",
-// "from", "size"}, where `from` is the position of the text in the file and `size` is the file's
-// length.
+// ?stream=stdout or stderr; &bytes=: the number of bytes to return from the end of the file
+// (default 16 KiB). For the owner and administrators. The file is read with the owner's privileges.
+// Returns {"path", "text", "from", "size"}, where `from` is the position of the text in the file
+// and `size` is the file's length.
 Result<Unit> ShowOutput(const SharedServices&, const Call&, const api::Responder&);
 
 // ---- past.cc ----

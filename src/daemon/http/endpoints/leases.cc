@@ -245,8 +245,8 @@ Result<Unit> Submit(const SharedServices& services, const LeaseAsked& asked, con
   return Unit{};
 }
 
-// All leases that the launcher has, and those that it has dropped but that the core has not ended
-// yet.
+// All leases of the launcher, and leases that it has already dropped but whose GPUs the core has
+// not freed yet.
 std::vector<core::TaskId> Unfinished(const SharedServices& services) {
   std::vector<core::TaskId> ids = services->leases->Leases();
   const std::set<core::TaskId> known(ids.begin(), ids.end());

@@ -210,8 +210,8 @@ Json Shown(const task::TaskSpec& spec, const EstimateResult& result, const core:
   return task;
 }
 
-// Whether two tasks have equal estimates and differ at most in their names. In a row of such tasks,
-// only the first is checked.
+// Whether two tasks have equal estimates and differ at most in their names. Of several such tasks
+// in a row, only the first is checked.
 bool IsLike(const Check& check, std::size_t i, std::size_t other) {
   task::TaskSpec same_name = check.specs[other];
   same_name.name = check.specs[i].name;
