@@ -152,8 +152,8 @@ void SetWeights(Words& words, const TransformerConfig& config, TrainingPlan& pla
   }
 }
 
-// Sets the length if none is stated: all patches of an image, the size of a position table, or the
-// length to which the tokenizer truncates texts.
+// If no sequence length is given, derives it from the image's resolution, the size of the position
+// table or the tokenizer's maximum length.
 void SetLength(Words& words, const TransformerConfig& config, TrainingPlan& plan) {
   if (words.Find("seq-len") != nullptr) return;
   if (config.usual_length > 0) plan.sequence = config.usual_length;
@@ -202,8 +202,9 @@ void SetMethod(Words& words, const TransformerConfig& config, TrainingPlan& plan
   words.Switch("train-embeddings", plan.trains_embeddings);
 }
 
-// Sets the objective and whether a reference model is in memory. With adapters, the model without
-// them serves as the reference. GRPO uses a reference only on request.
+// Sets the objective and whether a reference model is loaded. Adapter training loads none by
+// default, because the model without its adapters serves as the reference. GRPO loads one only on
+// request.
 void SetObjective(Words& words, TrainingPlan& plan) {
   words.OneOf("objective", plan.objective);
   plan.reference = plan.objective == Objective::kPreferences && plan.method == Method::kFull;
@@ -303,7 +304,7 @@ void AddIfValid(TrainingWord word, std::vector<TrainingWord>& words,
 
 namespace {
 
-// Adds a sentence for each stated setting that has no effect.
+// Adds a sentence for each setting that was given but has no effect in this plan.
 void AddIgnored(const Words& words, const TransformerConfig& config, const TrainingPlan& plan,
                 std::vector<std::string>& assumed) {
   const auto ignored = [&](std::initializer_list<const char*> names, const char* reason) {

@@ -39,8 +39,8 @@ void Need(base::JsonReader& in, Keys keys, std::int64_t& target, std::int64_t hi
               fmt::format("a number, but the file does not have this key{}", others));
 }
 
-// The family or class with the most similar name. If none is similar, the name with the longest
-// common prefix; empty if the prefix has fewer than three characters.
+// Suggests the family or class with the most similar name. If none is similar, suggests the one
+// that shares the longest prefix with `name`, at least three characters. Empty if there is none.
 std::string NearestFamily(std::string_view name) {
   std::vector<std::string> names = DiffusionClasses();
   for (const TransformerFamily& family : TransformerFamilies()) names.emplace_back(family.name);
@@ -335,8 +335,7 @@ void GetWhole(base::JsonReader& in, TransformerConfig& config) {
   GetQuantisation(in, config);
 }
 
-// Keys of image and audio encoders outside the stack. Their parameters can be computed from their
-// sizes.
+// Keys of image and audio encoders. The parameters of these encoders are computed from their sizes.
 constexpr std::string_view kEncoders[] = {"vision_config", "visual",         "vision_tower",
                                           "vision_cfg",    "vision_encoder", "audio_config",
                                           "audio_cfg",     "speech_config",  "audio_encoder"};
@@ -453,8 +452,8 @@ Result<TransformerConfig> ParseTransformerConfig(std::string_view text, std::str
   whole.Get("model_type", outer, 100);
   config.family = outer;
   in.Get("model_type", config.family, 100);
-  // diffusers files state the class of one part: a U-Net, a diffusion transformer or an
-  // autoencoder.
+  // A diffusers file describes only one part of a model and names its class: a U-Net, a diffusion
+  // transformer or an autoencoder.
   if (config.family.empty()) whole.Get("_class_name", config.family, 100);
   if (FindFamily(config.family) == nullptr && FindFamily(outer) != nullptr) config.family = outer;
   if (in.error()) return base::Wrap(*in.error(), where);

@@ -105,8 +105,8 @@ struct TransformerConfig {
   double TotalParameters() const;
 };
 
-// Whether a class of Transformers, such as "BertForSequenceClassification", has a head with only a
-// few classes.
+// Whether a Transformers class such as "BertForSequenceClassification" is a classifier, so that its
+// head does not cover the vocabulary.
 bool IsClassifier(std::string_view class_name);
 
 // text: config.json; where: its name for messages. Keys with the same meaning (num_hidden_layers,

@@ -1,9 +1,8 @@
-// Compares the closed form with what autograd keeps for one block. The kept bytes were counted with
+// Compares the closed form with the bytes that autograd saves for one block. They were counted with
 // saved_tensors_hooks on blocks in plain PyTorch that match those of Transformers and diffusers.
-// Weights and duplicate tensors are excluded; for fused attention, the tensors kept by its kernels
-// are included. The numbers are bytes per token and per element of the width, for fp32, for bf16
-// and under autocast. They include the statistics of norms and attention, which the closed form
-// omits.
+// The counts exclude weights and duplicate tensors, and include what fused attention kernels save.
+// Each case has three numbers, for fp32, bf16 and autocast, in bytes per token and per element of
+// the width. Unlike the closed form, they include the statistics of norms and attention.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

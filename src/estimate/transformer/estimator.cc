@@ -58,7 +58,8 @@ void TakeLength(const Question& question, TrainingPlan& plan, std::vector<std::s
   }
 }
 
-// Appends to the sentence about the assumed length how much memory a shorter length would need.
+// Appends to the warning about the assumed sequence length how much memory a quarter of that length
+// would need.
 void AddShorter(const Question& question, TrainingPlan plan, const TransformerEstimate& estimate,
                 std::vector<std::string>& warnings) {
   constexpr std::int64_t kShare = 4;

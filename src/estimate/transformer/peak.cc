@@ -25,9 +25,9 @@ const double kContextMib = ShippedMib({Loading::kLazy, Libraries::kSequences});
 // fraction of the bytes moved, up to a limit.
 constexpr double kShardingShare = 0.4;
 constexpr double kShardingMib = 2.5 * kGibMib;
-// Reserved bytes per byte of logits and activations. The factors are above 1 because blocks of
-// varying sizes leave gaps. There is one factor for each cause. Factors named Variable are for
-// sizes that never repeat; the others were fitted to runs of fixed length.
+// Bytes that PyTorch's allocator reserves per byte of logits and activations, one factor per cause.
+// They are above 1 because blocks of varying sizes leave gaps. The factors with "Variable" in their
+// names are for sizes that never repeat; the others were fitted to runs of fixed length.
 constexpr double kSpreadLayer = 1.2;
 constexpr double kSpreadStock = 1.35;
 constexpr double kSpreadInPlace = 1.6;
@@ -125,7 +125,7 @@ double MovingMib(const Moment& moment) {
 
 // Activations use blocks of many sizes. These blocks are still cached when the optimizer allocates
 // its memory in the first step, so the blocks, the gaps between them and the optimizer's memory all
-// count. moments: the first must be the optimizer's step.
+// count. moments: must begin with the optimizer's step.
 double ReservedMib(const std::vector<Moment>& moments, const Static& all, double needed,
                    const TrainingPlan& plan) {
   const Moment& busiest = *std::ranges::max_element(
@@ -133,8 +133,8 @@ double ReservedMib(const std::vector<Moment>& moments, const Static& all, double
   const double moving = MovingMib(busiest);
   const double spread = SpreadOf(busiest, all.shares_weights, plan);
   double free_running = moments.front().parts.Sum() + busiest.parts.working + spread * moving;
-  // If the activations of all blocks are kept, the memory that they free is nearly enough for the
-  // optimizer's step.
+  // Without checkpointing, the activations of all blocks exist at the same time. The memory that
+  // they free is nearly enough for the optimizer's step.
   if (!RunsBlocksAgain(plan) && !all.shares_weights) {
     const MemoryParts& step = moments.front().parts;
     free_running = needed + (spread - 1) * moving + kStepKept * (step.gradients + step.working);
@@ -202,8 +202,8 @@ RankPeak PeakOf(const TransformerConfig& config, const TrainingPlan& plan, const
   return peak;
 }
 
-// The number of micro-batches that the first stage keeps. A micro-batch that has passed through
-// only part of the stage's layers counts as a fraction.
+// The number of micro-batches whose activations the first stage holds at the same time. A
+// micro-batch that has passed through only part of the stage's layers counts as a fraction.
 double InFlight(const TrainingPlan& plan) {
   if (plan.in_flight > 0) return static_cast<double>(plan.in_flight);
   const auto stages = static_cast<double>(plan.pipeline);
@@ -255,16 +255,15 @@ Result<Unit> Check(const TransformerConfig& config, const TrainingPlan& plan) {
   return Unit{};
 }
 
-// Whether the model has parts outside the stack of which only the weights are counted. Models with
-// samples of one length or with other kinds of blocks are counted completely.
+// Whether the model has a part outside its main stack, such as an image encoder, for which the
+// estimate counts only the weights.
 bool CountsBeside(const TransformerConfig& config) {
   return config.other_parameters > 0 && !config.one_length && !config.blocks &&
          config.usual_length == 0;
 }
 
-// Lists the properties of this training run that the measurements do not cover, because no measured
-// run had them or all runs that had them come from sources with few details. Empty if all
-// properties are covered.
+// Lists the properties of this training run that the measurements do not cover well: no measured
+// run has them, or only runs from sources with few details. Empty if there are none.
 std::string UnseenOf(const TransformerConfig& config, const TrainingPlan& plan) {
   std::vector<std::string> unseen;
   if (config.decoder_layers > 0) unseen.emplace_back("an encoder and a decoder");

@@ -202,9 +202,9 @@ Adapters AdaptersOf(const Sizes& sizes, const TrainingPlan& plan, bool gated) {
 
 namespace {
 
-// The reference model is sharded like the trained model, and has no gradients or states. The engine
-// keeps its memory reserved. Other frozen models are not sharded. They are stored in 16 bits if any
-// part of training uses 16 bits.
+// Bytes of the other models on the GPU. The reference model is sharded like the trained model, and
+// has no gradients or states. Other frozen models are not sharded, and are stored in 16 bits if any
+// part of training uses 16 bits. An engine that generates answers reserves a share of the GPU.
 double BesideOf(const TrainingPlan& plan, double parameters, double by_weights, double averaged) {
   constexpr double kBytesPerMib = 1 << 20;
   const bool on_host = plan.offload_parameters;

@@ -48,7 +48,7 @@ struct Adapters {
 };
 
 Adapters AdaptersOf(const Sizes& sizes, const TrainingPlan& plan, bool gated);
-// The adapters of a model with other kinds of blocks. `inputs` is the sum over all blocks.
+// For a model with a list of blocks, such as a U-Net. `inputs` is the sum over all blocks.
 Adapters AdaptersOf(const BlockList& list, const TrainingPlan& plan);
 
 // Memory on the GPU that does not grow with the tokens, in bytes.

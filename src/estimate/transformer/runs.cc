@@ -55,7 +55,7 @@ Result<TransformerConfig> ConfigOf(const base::CsvRow& row) {
     config.head_width = std::max<std::int64_t>(1, config.hidden / config.heads);
   if (*parameters) config.stated_parameters = **parameters * 1e9;
   config.family = row.Text("family");
-  // Adds properties of the family's code if the family belongs to the Transformers library.
+  // If the Transformers library has this family, adds the properties that are fixed in its code.
   if (const TransformerFamily* known = FindFamily(config.family)) {
     config.norms_heads = known->norms_heads;
     config.norms = known->norms;
@@ -102,7 +102,7 @@ std::unexpected<base::Error> TooLittle(std::string text) {
   return NotFound(std::move(text));
 }
 
-// The libraries that the sources use and that differ in their defaults.
+// Training libraries whose defaults affect memory.
 enum class Library { kHuggingFace, kLitGpt, kTorchtune };
 Library LibraryOf(std::string_view framework) {
   if (framework.contains("LitGPT")) return Library::kLitGpt;
@@ -126,7 +126,7 @@ Result<Unit> SetMethod(const base::CsvRow& row, Library library, TrainingPlan& p
   } else if (method == "qlora") {
     plan.quantisation = Quantisation::kNf4;
   }
-  // PEFT recipes also quantise the scales. For LitGPT, the row states whether this was done.
+  // PEFT recipes also quantise the scales, even if the row does not say so.
   if (plan.quantisation == Quantisation::kNf4 && library == Library::kHuggingFace)
     plan.quantisation = Quantisation::kNf4Double;
   if (plan.method == Method::kFull) return Unit{};
@@ -281,8 +281,8 @@ Result<Unit> SetParallel(const base::CsvRow& row, Library library, std::int64_t 
     return TooLittle(fmt::format("parallel '{}' is not modelled", base::Printable(kind, 40)));
   }
   plan.ranks = ranks > 0 ? ranks : copies;
-  // The table's number includes the GPUs that share a sample, which context_parallel counts as
-  // well.
+  // The `shards` column may include the GPUs that share a sample, but context_parallel already
+  // counts these.
   if (plan.ranks > copies && plan.ranks % plan.context_parallel == 0)
     plan.ranks /= plan.context_parallel;
   return Unit{};
@@ -321,8 +321,8 @@ void SetSplits(const base::CsvRow& row, std::optional<base::Error>& error, Train
     plan.amp = false;
 }
 
-// With the distributed optimizer, all GPUs that hold the same part of the model share its states.
-// The row names this optimizer if it was used.
+// If the row mentions the distributed optimizer, the optimizer's states are sharded over all GPUs
+// that hold the same part of the model.
 void SetMegatron(const base::CsvRow& row, std::int64_t gpus, TrainingPlan& plan) {
   UseMegatron(plan);
   if (!base::ToLower(row.Text("optimizer")).contains("distributed") &&
@@ -333,8 +333,8 @@ void SetMegatron(const base::CsvRow& row, std::int64_t gpus, TrainingPlan& plan)
   plan.ranks = std::max(plan.ranks, gpus / one_copy);
 }
 
-// The memory of a GPU with a name such as "A100-80GB". nvidia-smi's total is 1 % below the size in
-// the name: 79.2 GiB.
+// The memory of a GPU, from a name such as "A100-80GB". nvidia-smi reports 1 % less than the name
+// promises: 79.2 GiB.
 std::optional<double> GpuMib(std::string_view name) {
   const std::size_t dash = name.rfind('-');
   if (dash == std::string_view::npos || !name.ends_with("GB")) return std::nullopt;
@@ -343,12 +343,12 @@ std::optional<double> GpuMib(std::string_view name) {
   return 0.99 * static_cast<double>(*size) * kMibPerGib;
 }
 
-// The longest sample in a few hundred steps, as a share of the length cap. One source states both
-// values.
+// The longest sample in a few hundred steps, as a fraction of the length cap. The ratio comes from
+// the one source that reports both lengths.
 constexpr double kLongestOfCap = 0.6;
 
-// Reads the lengths from a note such as "variable, mean 445 tokens, cap 4096", for rows that do not
-// state them elsewhere.
+// Reads the lengths from a note such as "variable, mean 445 tokens, cap 4096". Called for rows that
+// have no sequence length.
 bool SetLengths(std::string_view note, TrainingPlan& plan) {
   const std::optional<std::int64_t> cap = NumberAfter(note, "cap ");
   if (!cap) return false;
@@ -380,7 +380,8 @@ Result<TrainingPlan> PlanOf(const base::CsvRow& row, std::int64_t gpus,
   const std::string_view lengths = row.Text("seq_note");
   plan.variable_length =
       lengths.contains("variable") || lengths.contains("max length") || lengths.contains("dataset");
-  // If lengths vary, a source that does not state the number of passes is assumed to use several.
+  // If lengths vary and the row does not give the number of accumulation steps, assume that there
+  // are several.
   plan.accumulates = steps > 1 || (!stated && plan.variable_length);
   tokens = tokens || SetLengths(lengths, plan);
   if (!tokens) return TooLittle("the sample length is not stated");

@@ -48,9 +48,9 @@ struct TrainingRuns {
 };
 
 // runs, models: at least one file each. `models` contains the sizes of the runs' models.
-// docs/inside/estimators.md, "Tables of runs", describes the columns. Unreadable rows of `runs` get
-// no answer and are listed in `troubles`. Returns the errors of base::ReadFile, or kInvalid if a
-// model table is malformed (with file and line) or no row has a model.
+// docs/inside/estimators.md, "Tables of runs", describes the columns. Runs with an unreadable cell
+// are not estimated, only listed in `troubles`. Returns the errors of base::ReadFile, or kInvalid
+// if a model table is malformed (with file and line) or no row has a model.
 Result<TrainingRuns> ReadTrainingRuns(const std::vector<std::string>& runs,
                                       const std::vector<std::string>& models);
 

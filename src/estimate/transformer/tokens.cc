@@ -97,7 +97,8 @@ double CrossNormBytes(const TransformerConfig& config, const TrainingPlan& plan)
   if (!config.rms_norm && plan.amp) return 6;
   return NormBytes(config, plan) / 2;
 }
-// The bytes of the encoder's result that this attention layer copies for its keys and values.
+// Bytes of the copies that a decoder's second attention layer makes of the encoder's output, to
+// compute its keys and values.
 double CrossCopyBytes(const TrainingPlan& plan) {
   return plan.amp && plan.method == Method::kFull ? 4 : 0;
 }
@@ -170,7 +171,8 @@ void AddBlock(const TransformerConfig& config, const TrainingPlan& plan, const S
   // Adds the gathered inputs of the attention and feed-forward parts. Megatron does not keep them
   // but gathers them again.
   if (!plan.megatron) per.block += 2 * grown * GatheredBytes(plan, sizes);
-  // After a dropout, the copy of its result is kept instead of the copy of its input.
+  // With LoRA dropout, the adapters keep a copy of the dropout's result instead of a copy of its
+  // input.
   per.kept = per.block;
   if (KeepsLess(plan) && plan.lora_dropout) per.kept -= copied * adapters.inputs;
   per.temporaries = std::max(
@@ -214,7 +216,8 @@ PerToken PerTokenOf(const TransformerConfig& config, const TrainingPlan& plan, c
     const double apart = KeepsStream(config, plan) ? residual : 0;
     per.inputs = stack.layers * (per.kept + apart) * sizes.in_flight;
   }
-  // At any time, the inputs of two blocks are still on the GPU while they are being moved.
+  // With offloading, only the inputs of two blocks are on the GPU at any time, because they are
+  // still being copied.
   if (plan.offload_activations) per.inputs *= std::min(1.0, 2 / std::max(1.0, stack.layers));
   return per;
 }

@@ -40,10 +40,11 @@ PerToken PerTokenOfBoth(const TransformerConfig& config, const TrainingPlan& pla
                         const Sizes& sizes, const Adapters& adapters, double tokens,
                         bool shares_weights);
 
-// Bytes per token of a model with blocks of other kinds (config.blocks).
+// Bytes per token of a model with a list of blocks (config.blocks), such as a U-Net.
 PerToken PerTokenOfBlocks(const TransformerConfig& config, const TrainingPlan& plan,
                           const Sizes& sizes, const Adapters& adapters, bool shares_weights);
-// Adds the stacks that run on other inputs of the same samples (config.towers).
+// Adds the stacks for the other inputs of each sample, such as the text that belongs to an image
+// (config.towers).
 void AddTowers(const TransformerConfig& config, const TrainingPlan& plan, PerToken& per);
 
 }  // namespace carma::estimate
