@@ -36,7 +36,8 @@ base::Time CombinedProbe::RealNow() const {
 }
 
 bool CombinedProbe::NeedsDcgm(const DeviceInfo& info) const {
-  // DCGM numbers instances, but its output does not show which instance has which number.
+  // DCGM numbers MIG instances, but its output does not show which number belongs to which
+  // instance.
   if (info.mig || !info.trouble.empty()) return false;
   return options_.dcgm_for_all || !info.reports_sm_activity;
 }

@@ -15,9 +15,10 @@ namespace carma::gpu {
 struct CombinedOptions {
   bool dcgm_for_all = false;  // also for GPUs whose driver reports SM activity (GPM)
   DmonOptions dmon;
-  // How long Devices() waits for the first rows of `dcgmi`, in real time.
+  // How long Devices() waits for `dcgmi` to print its first rows, in wall-clock time.
   base::Duration first_answer{4'000};
-  // Returns the real time. If the function is empty, the boot clock is used.
+  // The clock that decides whether rows of `dcgmi` are too old. If the function is empty, the boot
+  // clock is used.
   std::function<base::Time()> real_now;
 };
 

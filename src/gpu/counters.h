@@ -29,8 +29,8 @@ struct Counter {
 // All counters. The first is SM activity; if it is not reported, the other counters are not read.
 std::span<const Counter> Counters();
 
-// These functions store a value given in the source's unit. They return false and leave the reading
-// unchanged if the value is impossible.
+// These functions convert a value from the unit that GPM or DCGM uses and store it. They return
+// false and leave the reading unchanged if the value is impossible.
 bool StoreGpm(const Counter& counter, double said, Reading& reading);
 bool StoreDcgm(const Counter& counter, double said, Reading& reading);
 

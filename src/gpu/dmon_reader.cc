@@ -17,7 +17,8 @@
 namespace carma::gpu {
 namespace {
 
-// Limit per Poll(), because a child that writes endlessly must not delay the readings.
+// Poll() reads at most this much, because a child that writes endlessly must not delay the
+// readings.
 constexpr std::size_t kMaxBytesPerPoll = 1 << 20;
 constexpr int kLastWaitMs = 1'000;
 

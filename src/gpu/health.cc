@@ -40,7 +40,7 @@ constexpr XidLine kXids[] = {
 
 constexpr std::string_view kXidPrefix = "Xid ";
 constexpr std::string_view kEccPrefix = "new uncorrectable memory errors: ";
-// How the same reason began in earlier versions.
+// Reasons that were saved by an earlier version begin with this text instead of kEccPrefix.
 constexpr std::string_view kOldEccPrefix = "new errors of memory beyond repair: ";
 
 std::string_view RecoveryText(RecoveryAction action) {
@@ -153,8 +153,8 @@ void Health::Restore(std::string why) {
     return;
   }
   restored_why_ = why_;
-  // After a restart it is unknown which errors are new, so all errors that the driver has counted
-  // keep the restored reason valid.
+  // After a restart it is unknown which memory errors are new. The restored reason therefore holds
+  // as long as the driver reports any uncorrectable errors.
   if (why_.starts_with(kEccPrefix) || why_.starts_with(kOldEccPrefix)) ecc_at_start_ = 0;
 }
 

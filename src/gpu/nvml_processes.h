@@ -24,8 +24,9 @@ class NvmlProcesses {
   // unknown. Fails only if the GPU or the driver is lost.
   ReadResult<Unit> AddKernelTime(NvmlCalls& calls, const NvmlDevice& device,
                                  std::optional<double> busy, std::vector<ProcessUse>& processes);
-  // Adds the control groups that have limits. Does nothing for MIG instances. A process that moves
-  // to another group still counts as a member of the group in which it was first seen.
+  // Fills in each process's nearest control group that has a GPU memory limit. Does nothing for MIG
+  // instances. A process that moves to another group still counts as a member of the group in which
+  // it was first seen.
   void AddGroups(const NvmlApi& api, const NvmlDevice& device, std::vector<ProcessUse>& processes);
   // Must be called after a driver reload, because the driver's clock may have restarted.
   void Forget() { seen_us_ = 0; }

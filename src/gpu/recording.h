@@ -39,8 +39,8 @@ std::string RecordingHead(const Recording& head);  // without the answers
 std::string RecordingLine(const RecordedAnswer& answer);
 
 // Ignores an incomplete last line, as left by a recorder that was killed. Returns kInvalid with the
-// line if the text is not a recording of this version, has values out of range or decreasing times,
-// or exceeds kMaxRecordingBytes.
+// line number if the text is not a recording of this version, has values out of range or decreasing
+// times, or exceeds kMaxRecordingBytes.
 Result<Recording> ParseRecording(std::string_view text);
 
 }  // namespace carma::gpu

@@ -14,8 +14,8 @@ namespace carma::gpu {
 // new list, which may take seconds while the other GPUs wait.
 inline constexpr base::Duration kLookAgainSpan{300'000};
 
-// Whether all described GPUs have their earlier numbers. If so, GPUs that could not be described
-// are also assumed to have kept their numbers.
+// Whether every GPU has the same number in both lists. A GPU that cannot be described now is
+// assumed to have kept its number.
 bool SamePlaces(const std::vector<DeviceInfo>& now, const std::vector<DeviceInfo>& before);
 
 // For use from a single thread.
@@ -34,8 +34,9 @@ class SteadyProbe : public Probe {
   ReadResult<Reading> Read(std::size_t device, base::Time now) override;
   void LeaveAlone(const std::set<std::size_t>& devices) override;
 
-  // Sets the kept list. This is an earlier list if the driver did not respond, or else the list
-  // from Devices(), completed with stored facts about GPUs in trouble.
+  // Replaces the kept list. The daemon passes a list that it saved earlier if the driver does not
+  // respond. Otherwise it passes the list from Devices(), with the saved descriptions of GPUs that
+  // are in trouble now.
   void Keep(std::vector<DeviceInfo> devices) override;
 
  private:

@@ -22,7 +22,7 @@ struct ProbeOptions {
   ActivitySource source = ActivitySource::kAuto;
   base::Duration period{1'000};     // real time between two readings of a GPU
   base::Duration patience{10'000};  // real time to wait for the driver to respond about one GPU
-  // How long Devices() may wait for DCGM's first rows, in real time.
+  // How long Devices() may wait for the first rows of `dcgmi`, in wall-clock time.
   base::Duration first_answer{4'000};
 };
 

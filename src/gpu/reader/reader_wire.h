@@ -41,7 +41,8 @@ struct ReaderListing {
 using ReaderAnswer = std::variant<Asking, ReaderListing, Reading, ReadError>;
 
 std::string FormatAnswer(const ReaderAnswer& answer);
-// Does not set Reading::taken. If the line is invalid, returns kInvalid with the position in it.
+// Does not set Reading::taken. If the line is invalid, returns kInvalid with the position of the
+// error.
 Result<ReaderAnswer> ParseAnswer(std::string_view line);
 
 }  // namespace carma::gpu
