@@ -102,7 +102,8 @@ void Simulation::OnComputing(JobIndex index) {
   CARMA_CHECK(attempt.slot_ends <= now(), "a computing task has no work left");
   attempt.slot_ends += options_.time_slot;
   Schedule(index);
-  // Otherwise a stop would lose all the work.
+  // The time slice ends only if the task has saved its work or will save it when stopped. Otherwise
+  // a stop would lose all the work.
   if (options_.checkpoints.on_stop || job.work.HasSaved()) EndSlot(job);
 }
 

@@ -95,8 +95,8 @@ std::vector<double> MostDelivered(const Interference& model, core::SharingMethod
 
 namespace {
 
-// Computes how much of a GPU each part of a task needs at full speed: the part's SM activity,
-// divided by the highest that the GPU can deliver within the slowdown limit. Results are cached.
+// How much of a GPU each part of a task needs at full speed: its own SM activity, divided by the
+// highest total activity that the GPU can deliver within the slowdown limit.
 class LimitedShares {
  public:
   LimitedShares(std::span<const Arrival> arrivals, const RunOptions& options) {
@@ -143,12 +143,13 @@ std::vector<report::Bound> BoundsOf(const Cluster& cluster, std::span<const Arri
     }
   }
   std::optional<LimitedShares> limited;
-  // With MIG there is no such bound, because instances do not slow each other down.
+  // With MIG, a slowdown limit adds no bound, because instances do not slow each other down.
   if (options.slowdown_limit > 0 && options.collocation != core::SharingMethod::kMig) {
     limited.emplace(arrivals, options);
     pool.slowdown_limit = options.slowdown_limit;
   }
-  // A task starts with this share of its peak memory, so the bound assumes that it holds no more.
+  // The bound must hold for every run, so it counts only the share of peak memory that a task
+  // allocates when it starts.
   const double least_share = std::min(1.0, options.memory.first_share);
   std::vector<report::BoundTask> tasks;
   tasks.reserve(arrivals.size());

@@ -89,7 +89,7 @@ class Candidates {
 
   // The group that this task belongs to.
   std::shared_ptr<Alike> AlikeOf(const Job& job);
-  // Whether the server, when empty, could take a task like this one.
+  // Whether this server could take a task of the group if it were empty.
   bool CouldTake(Alike& alike, std::uint32_t server) const;
   bool AnyCould(Alike& alike, std::optional<std::uint32_t> except = {}) const;
   // Returns as many free servers (`is_free`) of one kind as the task needs, or an empty list if

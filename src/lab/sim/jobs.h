@@ -134,8 +134,8 @@ class Jobs {
   std::unordered_map<std::uint64_t, JobIndex> index_of_;  // by task id; only for lookups
 };
 
-// Random values per task and purpose. They do not depend on anything else in the run, so runs of
-// different policies with the same seed have the same tasks.
+// The purposes of a task's random values. A value depends only on the seed, the task and the
+// purpose, so runs of different policies with the same seed have the same tasks.
 enum class Draw : std::uint64_t { kNoise, kFailure, kEstimate, kProfile };
 
 inline base::Rng Chance(std::uint64_t seed, Draw draw, std::uint64_t task) {

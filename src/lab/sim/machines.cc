@@ -16,7 +16,7 @@ Machines::Machines(const RunOptions& options, const Layout& layout, base::Time f
       layout_(layout),
       recorder_(recorder),
       pace_changed_(std::move(pace_changed)),
-      // Two tasks on one instance take turns, as with streams.
+      // Tasks on the same MIG instance take turns, as with streams.
       sharing_(options.collocation == core::SharingMethod::kMps ? core::SharingMethod::kMps
                                                                 : core::SharingMethod::kStreams) {
   for (std::uint32_t gpu = 0; gpu < layout.gpu_count(); ++gpu)

@@ -21,7 +21,8 @@ namespace carma::sim {
 
 class Machines {
  public:
-  // A task that computes on GPUs. The caller gives each one a number, `job` below.
+  // A task that computes on GPUs. The functions below identify it by `job`, a number that the
+  // caller chooses.
   struct Resident {
     core::TaskId id{};
     const trace::Workload* workload = nullptr;
@@ -49,8 +50,8 @@ class Machines {
   bool HasRoom(const Resident& resident) const;
   // The task allocates its memory and starts to compute.
   void Enter(base::Time now, std::uint32_t job, Resident resident);
-  // Updates the task's memory to what it holds `since` after its first allocation. Returns false if
-  // the task has run out of memory and left.
+  // Applies the memory model to the task. since: time since the task's first allocation. Returns
+  // false if the task has run out of memory and left.
   bool Resize(base::Time now, std::uint32_t job, base::Duration since);
   void Leave(base::Time now, std::uint32_t job);
 
@@ -82,8 +83,8 @@ class Machines {
   };
 
   std::int64_t FirstMib(const Resident& resident, std::size_t part) const;
-  // Whether a part of a task that now holds `held_mib` can hold `mib` on a GPU with this many
-  // tasks.
+  // Whether a part of a task can grow from `held_mib` to `mib` on its GPU, which `tasks` tasks
+  // share.
   bool Fits(const Resident& resident, std::size_t part, std::int64_t mib, std::int64_t held_mib,
             std::int64_t tasks) const;
   double CoresOn(const Resident& resident, std::uint32_t server) const;

@@ -97,7 +97,8 @@ Result<std::vector<std::vector<report::Metrics>>> SimulateMatrix(
   ForEachIndex(ends.size(), threads, [&](std::size_t i) {
     const std::size_t policy = i / each;
     const std::size_t first = i % each;
-    // The runs of a policy that keeps its history depend on each other, so they are one call.
+    // If the policy carries its history over, each run needs the results of the previous one, so a
+    // single call does all its runs in order.
     const bool chained = policies[policy].estimates.carries;
     if (chained && first > 0) return;
     RunOptions options = policies[policy];

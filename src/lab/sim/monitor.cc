@@ -46,8 +46,8 @@ core::GpuSampled Monitor::Sample(std::uint32_t gpu, base::Time taken) {
 }
 
 bool Monitor::IsMoving(std::uint32_t gpu) const {
-  // A new task is first seen up to one period after its start. Its activity is known after its
-  // warm-up and one more window, and by then the GPU has settled too.
+  // The monitor first sees a new task up to one period after the start. It needs the warm-up and
+  // one more window to measure the task's activity, and by then the GPU has settled too.
   const base::Duration settles = options_.window + options_.period + core::kActivityWarmUp;
   return machines_.Loading(gpu) > 0 ||
          observed_[gpu].sampled < machines_.gpu(gpu).changed() + settles;

@@ -30,8 +30,8 @@ std::int64_t NodeCounts::UnitsOf(const Node& node, std::uint32_t pool,
   // A task on several GPUs requests whole GPUs instead of shards.
   const bool gpus = gres_ != Gres::kCarma && asked.gpus > 1;
   if (asked.whole || gpus) return all;
-  // The limit for each GPU is its part of the node's total, because rounding may have made that
-  // total smaller than the sum over the GPUs.
+  // A GPU's limit is its part of the node's total, not the GPU's own size, because rounding may
+  // have made the total smaller than the sum over the GPUs.
   const std::int64_t most =
       gres_ == Gres::kCarma ? std::max<std::int64_t>(1, all / node.gpus) : all;
   const std::int64_t each = asked.memory_mib / kMibOfUnit >= most

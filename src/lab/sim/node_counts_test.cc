@@ -84,7 +84,7 @@ TEST(NodeCounts, FitsBesideALongerTask) {
   // The first task has ended by 100 s, and then 55 of 79 GiB are free.
   EXPECT_TRUE(counts.FitsBeside(0, Asked(25, 2), At(100), Asked(5)));
   EXPECT_FALSE(counts.FitsBeside(0, Asked(25, 2), At(100), Asked(6)));
-  // The request itself does not fit now.
+  // The longer task does not fit now.
   EXPECT_FALSE(counts.FitsBeside(0, Asked(1), At(100), Asked(30, 2)));
 }
 

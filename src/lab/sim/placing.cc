@@ -184,7 +184,6 @@ void SlurmPlacing::Backfill(base::Time now, const PlaceTask& place) {
 }
 
 // ---- Placing::kAsked ----
-// Keeps servers free for a task if other tasks have been starting ahead of it for too long.
 
 AskedPlacing::AskedPlacing(const RunOptions& options, const Layout& layout, const Servers& servers,
                            const LinesAbove& lines, const Jobs& jobs, const Candidates& candidates)
