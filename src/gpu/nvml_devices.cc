@@ -31,7 +31,7 @@ ReadResult<Unit> TakeMemory(NvmlCalls& calls, nvml::Return code, const Memory& m
   return Unit{};
 }
 
-// A GPU in the driver's list while its description is being read.
+// What is known about a GPU while it is being described.
 struct Board {
   std::uint32_t index = 0;
   nvml::Device handle = nullptr;

@@ -407,7 +407,8 @@ TEST(TransformerPeak, ADecoderKeepsASecondAttentionAndTheEncodersKeys) {
   const double one = Asked(plan, config).parts.activations;
   config.decoder_layers = 8;
   const double both = Asked(plan, config).parts.activations;
-  // Half of the blocks add a norm, query, key, value and a result: 16 h per token.
+  // Half of the blocks add a norm, a query, a key, a value and a result: 16 bytes per token and
+  // element of the width.
   EXPECT_NEAR(both - one, 16.0 * 8 * 1024 * 4096 / kMib, 1);
   plan.target = 256;
   const TransformerEstimate shorter = Asked(plan, config);
@@ -533,7 +534,8 @@ TEST(TransformerPeak, SequenceParallelismGathersInputsOfMatrices) {
       << "two gathered tensors and their gradients are not split";
 }
 
-// Transformers' norm keeps 4 bytes for its input in fp32 and 2 for the normalised input.
+// For each element, the norm in Transformers keeps its input in fp32 (4 bytes) and the normalised
+// input (2 bytes).
 TEST(TransformerPeak, NormsOfQueriesAndKeysKeepSixBytes) {
   TrainingPlan plan = Plan(8192, 4);
   plan.checkpointing = Checkpointing::kNone;
@@ -631,8 +633,8 @@ TEST(TransformerPeak, BucketsOfZeroHoldTrainedParameters) {
 }
 
 // According to Korthikanti et al., 2022, a block of GPT keeps 34 bytes per token and element of its
-// width, without the attention matrix. The README of Megatron-LM states 18 bytes per parameter, and
-// 6 + 12 / d with the distributed optimizer.
+// width, without the attention matrix. According to the README of Megatron-LM, each parameter takes
+// 18 bytes, or 6 + 12 / d with the distributed optimizer on d GPUs.
 TEST(TransformerPeak, MegatronNeedsThePublishedBytes) {
   TransformerConfig gpt = Model();
   gpt.gated = gpt.rms_norm = false;

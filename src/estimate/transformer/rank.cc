@@ -90,8 +90,8 @@ bool Pipelines(const TrainingPlan& plan) {
 // Adds the memory for collective operations and unsharded weights. held: as for UseDeepSpeed().
 void AddCollectives(const TrainingPlan& plan, const Sizes& sizes, double held, Static& all) {
   const double parameters = sizes.matrices + sizes.rest;
-  // The buckets exist even on one GPU. They hold trained parameters, so those of a small model are
-  // smaller.
+  // The buckets exist even on one GPU. With a small model, they are only as large as its trained
+  // parameters require.
   if (IsZero(plan.data_parallel) || (plan.deepspeed && plan.method == Method::kFull))
     all.buckets = std::min(kDeepSpeedBucketBytes,
                            8 * (plan.method == Method::kFull ? parameters : all.trained));

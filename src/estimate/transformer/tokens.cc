@@ -14,11 +14,11 @@ double GatheredBytes(const TrainingPlan& plan, const Sizes& sizes) {
   return plan.sequence_parallel ? 2 * (sizes.hidden - sizes.stream) : 0;
 }
 
-// Adds log-softmax, its gradient and the gradient of the logits over the vocabulary. These are fp32
-// if autocast or the model's code casts the logits; the code of causal models does. Without a cast
-// in the code, log-softmax under autocast reads 16-bit logits and computes their gradient in 16
-// bits. The Trainer does not keep the logits. A custom training loop may keep them, but CARMA
-// cannot detect this.
+// Adds the memory of the loss over the vocabulary: log-softmax, its gradient and the gradient of
+// the logits. These are fp32 if the logits are cast, either by autocast or by the model's code, as
+// in causal models. If the code does not cast them (plain_loss), log-softmax under autocast reads
+// 16-bit logits and computes their gradient in 16 bits. The Trainer does not keep the logits. A
+// custom training loop may keep them, but CARMA cannot detect this.
 void AddLoss(const TransformerConfig& config, const TrainingPlan& plan, const Sizes& sizes,
              bool shares_weights, PerToken& per) {
   const bool casts = config.rms_norm || plan.weights == Dtype::kFp32;
@@ -125,11 +125,11 @@ double HeadNormBytes(const TransformerConfig& config, const TrainingPlan& plan) 
   return fp32 ? 8 : 6;
 }
 
-// Bytes kept, per element of the stream, for scales and gates that depend on the sample. The
-// results of both norms, of attention and of the feed-forward part are factors of products, so they
-// are kept. If the layers that compute the scales are frozen, nothing is kept. A block with two
-// parallel parts has one norm and one common result, but concatenates the inputs of its last
-// matrix.
+// Bytes that a block keeps, per element of the stream, because its scales and gates depend on the
+// sample. The results of both norms, of attention and of the feed-forward part are multiplied by
+// scales or gates, so the backward pass needs them. If the layers that compute the scales are
+// frozen, nothing is kept. A block that runs attention and feed-forward in parallel has one norm
+// and one common result, but concatenates the inputs of its last matrix.
 double ModulationBytes(const TransformerConfig& config, const TrainingPlan& plan) {
   if (!config.modulated || plan.method == Method::kLora) return 0;
   const double beside = config.side_by_side;

@@ -91,7 +91,8 @@ void GuardedProbe::Take(ReaderListing listing) {
       places_.push_back({number, i});
       continue;
     }
-    // The listing has a single entry for an excluded GPU, even if it was a MIG GPU before.
+    // An excluded GPU has only one entry in the listing, even if it is a MIG GPU. Its instances are
+    // taken from the last listing that described it.
     const auto before = known_.find(number);
     const std::vector<DeviceInfo>& as_known =
         before != known_.end() ? before->second : told[number];
