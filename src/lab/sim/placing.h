@@ -41,12 +41,12 @@ class IdleFirst {
   void Add(std::span<const JobIndex> jobs);
   // Call this when this server's tasks have changed.
   void Changed(std::uint32_t server);
-  // Removes the first task and returns it with its server; empty if it must wait or the queue is
-  // empty.
+  // Removes the head of the queue and chooses a server for it. Returns nothing if the queue is
+  // empty or its head has to wait.
   std::optional<Placed> Next();
 
  private:
-  // Best first: most idle GPUs, fewest tasks, lowest number.
+  // The best server sorts first: most idle GPUs, then fewest tasks, then lowest number.
   using Key = std::tuple<int, int, std::uint32_t>;
 
   const Servers& servers_;
@@ -61,8 +61,9 @@ class IdleFirst {
 // Starts a task on these servers and removes it from the queue.
 using PlaceTask = std::function<void(JobIndex, std::span<const std::uint32_t>)>;
 
-// Placing::kSlurm: chooses servers as Slurm does, by counts, in queue order. If the head of the
-// queue must wait, later tasks may start by backfill, which reserves resources for the head only.
+// Placing::kSlurm: like Slurm, only counts what is booked and free on each server. Tasks start in
+// queue order. While the head of the queue waits, later tasks may start by backfill, which reserves
+// resources for the head only.
 class SlurmPlacing {
  public:
   // All arguments must outlive this object.
@@ -115,8 +116,8 @@ class AskedPlacing {
   void Place(base::Time now, const PlaceTask& place);
   // Call this after servers have been assigned to the task.
   void Placed(const Job& job);
-  // Deadline for the servers' next report of samples. Their decisions are known immediately,
-  // without a report.
+  // The time at which the servers report their samples next. They announce decisions immediately,
+  // without waiting for a report.
   base::Time ReportsBy() const { return reported_ + options_.above.report_every; }
   void Reported(base::Time now) { reported_ = now; }
 

@@ -34,7 +34,7 @@ class Predictions {
   // The options and the layout must outlive this object.
   Predictions(const RunOptions& options, const Layout& layout);
 
-  // The event with the estimate and profile, for the core of the task's server.
+  // Returns the event that gives the server's core the task's estimate and profile.
   core::EstimateReady AnswerFor(const Job& job);
   // Learns from an attempt that has left its GPUs.
   void Learn(const Job& job, const core::TaskRecord& record, base::Time now);
@@ -51,7 +51,8 @@ class Predictions {
     bool stale = true;  // lessons from the workload's own tasks have arrived since that request
   };
   Known& Find(const trace::Workload& workload, std::uint32_t uid);
-  // The current estimate for the workload's tasks. Requires a method.
+  // Returns the current estimate for this user's tasks of the workload. Call it only if there is an
+  // appraiser_.
   const estimate::Appraisal& Appraised(const trace::Workload& workload, std::uint32_t uid);
   // The task's memory estimate; empty if there is none.
   std::optional<core::Estimate> EstimateOf(const Job& job);

@@ -23,7 +23,7 @@ struct Stay {
   Load load;
 };
 
-// The pace of a task on this GPU at that time, which only changes when a task arrives or leaves.
+// Returns the task's pace on this GPU at `at_s`. Paces change only when a task arrives or leaves.
 double PaceAt(const std::vector<Stay>& gpu, std::size_t task, double at_s,
               const Interference& model) {
   std::vector<Load> loads;
@@ -38,7 +38,8 @@ double PaceAt(const std::vector<Stay>& gpu, std::size_t task, double at_s,
   return speeds[mine];
 }
 
-// The work of the task in seconds of running alone. The slowest of its parts sets the pace.
+// Returns how much work the task has done, in seconds of solo run time. A task runs at the pace of
+// its slowest part.
 double WorkDone(const std::vector<MeasuredTask::Part>& parts, std::size_t task,
                 const std::map<int, std::vector<Stay>>& gpus, const Interference& model) {
   std::vector<double> cuts;  // times at which a pace may change

@@ -1,6 +1,6 @@
 // Compares a measured run with the interference model, task by task. Placements and times come from
-// the measurement; only the speeds are computed. So no effect of policy, queue or memory can hide
-// an error in the model.
+// the measurement, and only the speeds are computed, so effects of the policy, the queue or memory
+// cannot hide an error in the model.
 #pragma once
 
 #include <cstddef>
@@ -49,7 +49,7 @@ struct Prediction {
   double measured = 0;
   double predicted = 0;
 };
-// How well a model predicts one measured value of each task.
+// How well predicted values agree with measured ones, with one value per task.
 struct Agreement {
   std::size_t tasks = 0;
   double squares = 0;     // sum of the squared errors
@@ -62,9 +62,9 @@ struct Residency {
   Agreement counted;              // of the log slowdowns of tasks that ran at least least_s
 };
 
-// least_s: shorter tasks do not count in the agreement, because their measured slowdown is
-// unreliable; they still slow down other tasks. Returns kInvalid if the catalogue lacks a workload,
-// cannot replay it, or lists it with a different number of GPUs.
+// Tasks that ran for less than least_s are left out of the agreement, because their measured
+// slowdown is unreliable, but they still slow down other tasks. Returns kInvalid if the catalogue
+// lacks a workload, cannot replay it, or lists it with a different number of GPUs.
 Result<Residency> ReplayResidency(const std::vector<MeasuredTask>& tasks,
                                   const trace::Catalogue& catalogue, const Interference& model,
                                   const LoadOfPart& load, double least_s = 0);

@@ -35,13 +35,13 @@ class SimGpu {
   void Remove(std::uint32_t job);
   void Resize(std::uint32_t job, std::int64_t mib);
 
-  // Sets the activity from `now` on; time never goes back. Activity older than `keep` may be
+  // Sets the activity from `now` on. Call it in order of time. Activity older than `keep` may be
   // dropped.
   void SetActivity(base::Time now, double sm_active, base::Duration keep);
   // Exact mean of the activity over [from, to]; the activity at `to` if from == to.
   double MeanActivity(base::Time from, base::Time to) const;
-  // changes() is the number of calls to SetActivity, changed() the time of the last call or, before
-  // the first one, of the start.
+  // changes() counts the calls to SetActivity. changed() is the time of the last call, or the start
+  // of the run if there has been none.
   std::uint64_t changes() const { return changes_; }
   base::Time changed() const { return steps_.back().at; }
 
@@ -61,13 +61,13 @@ class SimGpu {
   std::uint64_t changes_ = 0;
 };
 
-// A card with its integrals over the run, which are exact because all values are constant between
-// two changes.
+// A card that integrates its memory use, activity and power over the run. The integrals are exact
+// because these values are constant between two changes.
 class SimDevice {
  public:
   SimDevice(const PowerModel& power, base::Time from);
 
-  // Sets the values from `now` on.
+  // Sets the card's memory use and activity from `now` on.
   void Set(base::Time now, std::int64_t used_mib, double sm_active);
   // Integrates up to `now`.
   void Advance(base::Time now);

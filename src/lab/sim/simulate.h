@@ -74,17 +74,19 @@ Result<std::vector<Arrival>> Arrivals(const trace::TaskTrace& trace,
 
 // ---- options of a run ----
 
-// The model summaries that users would submit, by workload.
+// Model summaries by workload name, as users would submit them with their tasks.
 using Summaries = std::map<std::string, estimate::Summary>;
 
 // How tasks' peaks are estimated: by an estimator of `carma estimate`, as in carmad, or by figures
-// given in advance.
+// given in advance. As in carmad, the promise for a predicted peak (from a method, or a figure with
+// random errors) is capped at the memory of the largest GPU, so only a user-specified peak can be
+// too large for the server.
 struct EstimateOptions {
   std::string_view source = "none";  // for trace::ParseEstimateSource; only used without a method
 
-  // One of estimate::Estimators(), used as in carmad: at each submission, with the lessons from
-  // this run's finished tasks (predictions.h). All servers share their lessons. If it is empty,
-  // `source` is used.
+  // Name of one of estimate::Estimators(); empty: use `source`. As in carmad, the estimator is
+  // asked at each submission and learns from finished tasks (predictions.h). All servers share what
+  // it has learned.
   std::string method;
   double coverage = 0.9;  // coverage of the promised upper bounds; 0: promise the point estimate
   std::shared_ptr<const Summaries> summaries;  // null: no summaries
@@ -102,21 +104,19 @@ struct EstimateOptions {
   };
   Profiles profiles = Profiles::kNone;
   bool durations = false;  // whether tasks' solo run times are known
-  // Random errors of this advance knowledge: each value is multiplied by exp(N(0, sigma)), drawn
-  // per task.
+  // Random errors of the values known in advance: each value is multiplied by a factor exp(N(0,
+  // sigma)) that is drawn for each task.
   double activity_sigma = 0;
   double slowdown_sigma = 0;  // for sensitivity and pressure
   double duration_sigma = 0;
 
-  // Random errors of the memory estimate: it is multiplied by exp(N(bias, sigma)), drawn per task,
-  // and missing_share of the tasks get no estimate. Peaks measured in earlier runs have no error.
+  // Random errors of the memory estimate. Each estimate is multiplied by a factor exp(N(bias,
+  // sigma)) that is drawn for each task, and a fraction missing_share of the tasks gets no
+  // estimate. Peaks measured in earlier runs have no error.
   double bias = 0;
   double sigma = 0;
   double missing_share = 0;
   base::Duration takes{0};
-  // As in the daemon, the promise for a predicted peak (from a method, or a figure with random
-  // errors) is capped at the memory of the largest GPU. Only a user-specified peak can be too large
-  // for the server.
 };
 
 // How the monitor takes samples for the core.
@@ -153,8 +153,8 @@ struct RunOptions {
   EstimateOptions estimates;
   MonitorOptions monitor;
   Above above;
-  // Reservations on each server (reservation_words.h); times count from the first submission.
-  // Simulate numbers them.
+  // Reservations on each server (reservation_words.h). Times are relative to the first submission,
+  // and Simulate assigns the IDs.
   std::vector<core::Reservation> reservations;
 
   // With kMps: limits each task to its promise plus the policy's margin, like
@@ -169,15 +169,14 @@ struct RunOptions {
   Checkpoints checkpoints;
   Stopping stopping;
   ShownProgress progress;
-  // Option: time slices, as if an administrator called `carma requeue`. A task that has run for one
-  // time slice while others are waiting is requeued behind tasks that have had fewer time slices.
-  // It continues if no task is waiting, or if it has saved no work since it started. 0: no time
-  // slices.
+  // Length of a time slice; 0: no time slices. A task that has run for one time slice while others
+  // are waiting is requeued, as if by `carma requeue`, behind tasks that have had fewer time
+  // slices. It keeps running if no task is waiting, or if it has saved no work since it started.
   base::Duration time_slot{0};
 
   int max_recoveries = 3;  // per task; the published versions have no limit
-  // Perturbation: each task's solo time is multiplied by exp(N(0, noise)), and the first submission
-  // is at a random time after the daemon starts.
+  // Perturbs the run: each task's solo time is multiplied by exp(N(0, noise)), and the first
+  // submission comes at a random time after the daemon starts.
   double noise = 0;
   std::uint64_t seed = 1;
 
@@ -189,15 +188,15 @@ struct RunOptions {
   bool record = false;
   std::size_t points_per_gpu =
       4'000;  // maximum number of points in a series; longer series are averaged over time
-  // Called when each task ends, in order, so results need not be stored.
+  // Called as each task ends. Callers that compute statistics need not record the tasks.
   std::function<void(const report::RunTask&)> on_task;
   // Called at the first start of each task that had to wait, with the start time that was expected
   // at submission. Only allowed with one server and immediate estimates.
   std::function<void(const ToldStart&)> on_start;
 };
-// The settings of a published version of the original system: core::AsPublished, its monitor's
-// window (92 s, not overlapping; v2: 30 s, rolling), unlimited retries, and a whole GPU for a task
-// without an estimate. Returns the errors of core::AsPublished.
+// Returns the settings of a published version of the original system: the policy of
+// core::AsPublished, the monitor's window (92 s, not overlapping; v2: 30 s, rolling), unlimited
+// retries, and a whole GPU for a task without an estimate. Returns the errors of core::AsPublished.
 Result<RunOptions> AsPublished(std::string_view era, RunOptions options);
 
 // ---- the results ----
@@ -222,8 +221,8 @@ struct Totals {
   double energy_j = 0;    // sum over all GPUs
   double sm_active = 0;   // mean per GPU, 0..1
   double memory_mib = 0;  // mean per GPU
-  // Counts of the simulator's own work: task events in the cores and the cluster, and samples. The
-  // number of samples is the only total in which Mode::kOnDemand and Mode::kPeriodic differ.
+  // Task events and samples that the simulator processed. Mode::kOnDemand and Mode::kPeriodic give
+  // the same totals except for the number of samples.
   std::int64_t task_events = 0;
   std::int64_t samples = 0;
   friend bool operator==(const Totals&, const Totals&) = default;
@@ -232,15 +231,14 @@ struct Totals {
 struct RunResult {
   Totals totals;
   std::optional<report::RunRecord> record;  // the caller sets the label and provenance
-  // All observations that the servers have at the end, including those from earlier runs; empty
-  // unless a method learns.
+  // All observations at the end of the run, including those from earlier runs; empty without an
+  // estimator (EstimateOptions::method).
   std::vector<task::Observation> taught;
 };
 
-// A pure function: identical arguments give byte-identical results on any machine and thread. At
-// the end the accounts must balance: every task has ended exactly once, no claim is left, and the
-// total energy equals that of the GPUs. If they do not, the simulator has a bug and aborts. Returns
-// kInvalid if
+// A pure function: identical arguments give byte-identical results on any machine and thread.
+// Aborts if the simulator has a bug and the books do not balance at the end: every task must have
+// ended exactly once, no claim may be left, and all GPUs must be empty. Returns kInvalid if
 // - options are out of range (the parsers of the options check number ranges),
 // - a task needs more GPUs than any server has ("line 7 (bert-8gpu): needs 8 GPUs, but the largest
 //   server has 4") or, if whole servers can be combined (not with Placing::kQueue), more than all

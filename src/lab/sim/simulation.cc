@@ -16,12 +16,13 @@ namespace {
 constexpr base::Duration kTold = std::chrono::hours(10 * 24);
 constexpr base::Duration kOneDay = std::chrono::hours(24);
 constexpr int kMostStillDays = 400;
-// In the published system, the daemon's loop and its monitoring window have their own periods,
-// which do not start with the first submission. The window is the longest of these periods.
+// The published system's control loop and monitoring window are not synchronized with submissions.
+// A perturbed run therefore starts at a random time within the longest period, the 92 s window.
 constexpr double kLongestRoundMs = 92'000;
 constexpr int kMostOnGpu = 48;
-// The run is abandoned if there have been this many stops per task without any task saving work. By
-// then, time slices that started at one second have grown to their maximum.
+// The run is abandoned if no task saves work or ends while kStartsOfFew + kStartsOfEach * (number
+// of tasks) attempts are stopped. By then, time slices that started at one second have grown to
+// their maximum.
 constexpr std::int64_t kStartsOfEach = 100;
 constexpr std::int64_t kStartsOfFew = 1'000;
 // The time between two readings of the tasks' output.
@@ -118,7 +119,6 @@ void Simulation::BuildServers() {
 Result<RunResult> Simulation::Run() {
   const auto at = [this](std::size_t i) { return first_ + (arrivals_[i].at - arrivals_[0].at); };
   if (!arrivals_.empty()) agenda_.Set(at(0), Due::kArrivals);
-  // An empty agenda cannot end this loop, because there is always another tick.
   SendReservations();
   while (next_arrival_ < arrivals_.size() || jobs_.size() > 0) {
     if (still_days_ > kMostStillDays)

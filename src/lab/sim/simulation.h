@@ -110,7 +110,7 @@ class Simulation {
   int still_days_ = 0;  // days on which tasks waited but none ran
 
   std::optional<IdleFirst> idle_first_;  // only with several servers
-  // Used only if the servers share a queue and the method is not Placing::kQueue.
+  // Unused with Placing::kQueue.
   LinesAbove lines_;
   Candidates candidates_;
   std::optional<SlurmPlacing> slurm_;

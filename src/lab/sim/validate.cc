@@ -70,8 +70,8 @@ struct PublishedFigure {
   std::optional<double> to = {};
 };
 
-// The makespans of the 60 tasks are the lengths of two runs, read from their published curves. The
-// time scale is chosen so that the integral of power equals the published energy.
+// The makespans of the 60 tasks were read from the published curves of two runs. The time scale is
+// chosen so that the integral of power equals the published energy.
 constexpr std::string_view kCurves = "published curves";
 constexpr std::string_view kMarginal = "section 6.4.1: \"only marginal\"";
 
@@ -139,7 +139,7 @@ constexpr PublishedFigure kFigures[] = {
     {kMix90, "MAGM + FakeTensor 80 %", kOomCrashes, 0, "table 6.4", kPrediction},
     {kMix90, "MAGM + GPUMemNet 80 %", kOomCrashes, 0, "table 6.4", kPrediction},
 
-    // The newer publication gives its best policy's figures without naming its settings.
+    // The newer publication does not say which settings its best policy used.
     {kNewer60, "MAGM + GPUMemNet", kMakespanChange, -0.35, "arXiv 2508.19073 v3", kPrediction},
     {kNewer60, "MAGM + GPUMemNet", kEnergyChange, -0.15, "arXiv 2508.19073 v3", kPrediction},
     {kNewer60, "MAGM + GPUMemNet", kSmActiveChange, 0.54, "arXiv 2508.19073 v3", kPrediction},
@@ -302,7 +302,6 @@ Result<std::vector<Comparison>> Validate(PublishedTrace trace, const Cluster& cl
 
 std::vector<Comparison> ValidateModels() {
   std::vector<Comparison> rows;
-  // Figures that need no published trace.
   const auto add = [&rows](const PublishedFigure& figure, double simulated) {
     rows.push_back(OneValue(figure, simulated));
   };

@@ -80,7 +80,7 @@ struct ValidationOptions {
   int runs = 40;
   double noise = 0.03;
   std::uint64_t seed = 1;
-  // Called as in SimulateMatrix.
+  // Called after each run, from any thread but never from two at once.
   std::function<void(int done, int all)> progress;
 };
 // Runs every published policy on these servers. Returns the errors of Simulate.
