@@ -45,7 +45,7 @@ TEST(Comparison, AgreementIsIndependentOfNoise) {
   EXPECT_FALSE(row.WithinNoise());
 }
 
-// Runs the comparison on a different load, so the figures need not agree.
+// The comparison runs a load other than the published one, so the figures need not agree.
 TEST(Validate, ComparesEveryFigureOfTheTrace) {
   const trace::Catalogue catalogue = *trace::Catalogue::BuiltIn();
   const std::vector<Arrival> arrivals = *Arrivals(*trace::BuiltInDemo60(), catalogue, "demo60");

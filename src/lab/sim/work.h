@@ -34,13 +34,13 @@ class Work {
   // Advances the work to `now`, at the pace set by the last change.
   void Advance(base::Time now);
   void SetPace(base::Time now, double pace);
-  // Time at which the attempt ends at its current pace, never before `now`. Empty if it has no pace
-  // yet.
+  // Returns when the attempt will end at its current pace, but not earlier than `now`. Empty if no
+  // pace has been set yet.
   std::optional<base::Time> EndsAt(base::Time now) const;
   // Writes a checkpoint, which takes `cost`. Returns whether it saves more work than before.
   bool Save(base::Time now, base::Duration cost);
-  // Stops the attempt, so another start is needed. computes: whether the attempt was computing and
-  // so loses the work since its last checkpoint.
+  // Stops the attempt and counts the lost time: `load` for loading the task again and, if it
+  // `computes`, the work since its last checkpoint.
   void Stop(base::Time now, base::Duration load, bool computes);
 
  private:

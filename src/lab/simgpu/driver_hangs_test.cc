@@ -58,7 +58,8 @@ class DriverHangs : public ::testing::Test {
     const auto reading = probe.Read(device, base::FromMs(++now_ms_));
     return reading ? "" : reading.error().message;
   }
-  // `so` must read the GPU, because the probe retries a hung GPU only when that GPU is read.
+  // Waits until `so` returns true. `so` must read the GPU, because the probe retries a hung GPU
+  // only when it is read.
   bool Soon(const std::function<bool()>& so) {
     const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(30);
     while (!so()) {
@@ -136,8 +137,8 @@ TEST_F(DriverHangs, AProbeStartsWithoutTheHungGpu) {
 TEST_F(DriverHangs, EachRetryFindsAHangInOneFunction) {
   gpu::GuardedProbe probe(Options());
   ASSERT_EQ(Uuids(probe).size(), 4U);
-  // A trial only lists the devices, which does not call this function. So each trial succeeds, and
-  // the reading after it hangs again.
+  // To retry, the probe lists the devices. That does not call nvmlDeviceGetPowerUsage, so each
+  // retry succeeds and the next reading hangs again.
   Hang(0, "nvmlDeviceGetPowerUsage");
   EXPECT_THAT(Trouble(probe, 0), HasSubstr("not answered"));
   for (int round = 0; round < 5; ++round) {

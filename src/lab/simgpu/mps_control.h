@@ -34,7 +34,8 @@ int RunMpsCommands(const MpsFolders& folders);
 // Sends one command from the program's arguments, as in protocol 3.
 int RunMpsCommand(const MpsFolders& folders, const std::string& command);
 
-// The last line of each reply from the daemon; kMpsFailed makes the calling program fail.
+// Each reply from the daemon ends with one of these lines. After kMpsFailed, the calling program
+// exits with an error.
 inline constexpr std::string_view kMpsAnswerEnd = ".";
 inline constexpr std::string_view kMpsFailed = ".failed";
 

@@ -55,8 +55,9 @@ std::string ControlDaemon::Execute(std::string_view line) {
   return fmt::format("Unknown command \"{}\"", base::Printable(words[0], 60));
 }
 
-// ---- protocol 3: the commands that carmad uses, from NVIDIA's manual of release 615; never
-// compared with a real daemon ----
+// ---- protocol 3 ----
+// The commands that carmad uses, as described in NVIDIA's manual of release 615. They have never
+// been compared with a real daemon.
 
 std::string ControlDaemon::Refuse(const std::string& why) {
   refused_ = true;
@@ -108,7 +109,7 @@ std::string ControlDaemon::StartServerCommand(const Words& words) {
   const auto uid = base::ParseInt(words[2]);
   if (words[1] != "-uid" || !uid || *uid < 0 || *uid > 0xffff'fffe)
     return "A user id (UID) is required to start a new server";
-  // If the server does not start, the log and the list of servers show this.
+  // The reply does not say whether the server started; the log and the list of servers do.
   StartServer(static_cast<uid_t>(*uid));
   return "";
 }
@@ -149,8 +150,9 @@ std::string ControlDaemon::Quit(const Words& words) {
   return "";
 }
 
-// ---- static SM partitions. Syntax and limits follow NVIDIA's manual and users' reports on
-// CUDA 13.1 and newer. Every GPU is treated as an A100: 108 SMs in chunks of 4. ----
+// ---- static SM partitions ----
+// Syntax and limits follow NVIDIA's manual and users' reports on CUDA 13.1 and newer. Every GPU is
+// treated as an A100: 108 SMs in chunks of 4.
 
 int ControlDaemon::Gpu::UsedChunks() const {
   int used = 0;

@@ -491,7 +491,8 @@ TEST_F(MpsTest, MisbehavesOnRequest) {
   Behave("hang");
   Process hangs([this] { return Command("get_server_list"); });
   MpsError refused = MpsError::kNone;
-  // The daemon serves peers in sequence, so its reply to Status() shows that it served this one.
+  // The daemon serves its peers one after another, so by the time it answers Status(), it has also
+  // served the killed client.
   Process waits([&] { return MpsClient::Join(folders_.pipes, "", refused) ? 0 : 1; });
   waits.Kill(SIGKILL);
   waits.Wait();

@@ -53,7 +53,8 @@ enum class MpsError {
 CudaError CudaErrorOf(MpsError error);
 // The reply to a client that is refused or has failed: "error 807".
 std::string FormatMpsError(MpsError error);
-// kConnectionFailed if the line is not an error, because the peer then is not an MPS server.
+// Returns kConnectionFailed if the line is not an error message; the peer is then not an MPS
+// server.
 MpsError ParseMpsError(std::string_view line);
 
 // Memory limits by the server's device numbers: "0=6144M,1=2G". Returns kInvalid for other text.
@@ -63,7 +64,7 @@ std::string FormatMpsMemoryLimits(const MpsMemoryLimits& limits);
 // Parses a percentage above 0 and at most 100. Returns kInvalid for any other text.
 Result<double> ParseMpsPercentage(std::string_view text);
 
-// The terms for a new client. The daemon sends them when it names its server to the client.
+// Settings that the daemon sends to a new client along with the path of the server's socket.
 struct MpsWelcome {
   double thread_percentage = 100;
   MpsMemoryLimits memory_limits;

@@ -332,8 +332,8 @@ Residency::~Residency() {
   // A forked child has a copy of this object, but the residency belongs to the parent.
   if (thread_ != ::gettid()) return;
   const Result<Server::Lock> lock = server_.TakeLock();
-  // The mutex must be unlocked before the mapping ends, even if the file was removed. If the file
-  // was truncated, accessing the mapping would kill the process.
+  // Unlock the mutex while the file is still mapped, even if the file was removed. If the file was
+  // truncated, return, because accessing the mapping would kill the process.
   StateFile& state = *server_.mapping_->state;
   if (lock) {
     Remove(state.world, slot_);

@@ -50,11 +50,11 @@ enum class Takes { kGpus, kInstances, kBoth };
 
 Call EnterDriver(const char* function);
 Call EnterPlace(const char* function, Device device, Takes takes);
-// Every function of the driver begins with one of the two Enter(). The first is for calls that are
-// not about a single GPU, the second for calls about one GPU or instance. arguments: false if a
-// pointer argument of the call is null. function: the name of the caller, because a fault may
-// affect only this function. The functions are inline so that static analysers see that null
-// arguments are rejected.
+// Every driver function begins by calling one of the two Enter functions. The first is for calls
+// that are not about a single GPU, the second for calls about one GPU or instance. arguments: false
+// if a pointer argument of the driver function is null. function: the name of the driver function,
+// because a fault may affect only that function. The Enter functions are inline so that static
+// analysers see that null arguments are rejected.
 inline Call Enter(bool arguments, const char* function = __builtin_FUNCTION()) {
   Call call = EnterDriver(function);
   if (call.code == kSuccess && !arguments) call.code = kInvalidArgument;

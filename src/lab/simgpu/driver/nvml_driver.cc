@@ -21,7 +21,8 @@ namespace {
 
 constexpr std::uint64_t kMib = std::uint64_t{1} << 20;
 
-// Fills in the memory for both versions of nvmlDeviceGetMemoryInfo and applies faults to it.
+// Fills in `memory`, which both versions of nvmlDeviceGetMemoryInfo return, and applies the faults
+// that affect it.
 void FillMemory(const Call& call, MemoryV2& memory) {
   memory.total = static_cast<std::uint64_t>(call.Identity().total_mib) * kMib;
   memory.reserved = static_cast<std::uint64_t>(call.Identity().reserved_mib) * kMib;
