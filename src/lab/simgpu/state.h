@@ -179,10 +179,10 @@ class Server {
   Result<Unit> Processes(int gpu, core::SharingMethod sharing, std::vector<ProcessLook>& lines);
   Result<std::vector<ResidentLook>> Residents();
 
-  // Adds the calling process with all its shares to GPUs or instances. A MIG GPU itself is not
-  // allowed. If the shares do not fit, none is added and `shortage` explains why. The joining
-  // thread must outlive the residency. Returns kInvalid for invalid shares, or kUnavailable if the
-  // server has kMaxResidents residents.
+  // Adds the calling process with its shares of GPUs or instances. A share of a MIG GPU as a whole
+  // is invalid. If the shares do not all fit, the process is not added and `shortage` says why. The
+  // joining thread must outlive the residency. Returns kInvalid for invalid shares, or kUnavailable
+  // if the server has kMaxResidents residents.
   Result<std::unique_ptr<Residency>> Join(const Arrival& arrival,
                                           std::optional<Shortage>& shortage);
 
@@ -204,10 +204,11 @@ class Server {
   };
   Result<Xids> XidsFrom(std::uint64_t from);
 
-  // From here on, `gpu` must be a whole GPU's number.
+  // In the functions below, `gpu` must be the number of a whole GPU.
 
-  // Memory limits of control groups. Returns kInvalid if this server does not support them or the
-  // place is a MIG GPU or an instance, or kUnavailable if there are too many limits.
+  // Sets a control group's memory limit on a GPU. Returns kInvalid if this server does not support
+  // such limits or the GPU is a MIG GPU or an instance, or kUnavailable if there are too many
+  // limits.
   Result<Unit> LimitGroup(const GroupLimit& limit);
   struct GroupLook {
     std::int64_t soft_mib = 0;

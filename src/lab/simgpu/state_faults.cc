@@ -116,7 +116,8 @@ Result<Unit> Server::SetFault(const Fault& fault) {
     return Invalid("fault: the function name is too long");
   const Lock lock = CARMA_TRY(TakeLock());
   StateFile& state = *mapping_->state;
-  // kStale stores each GPU's frozen readings, so on the whole driver it is stored for every GPU.
+  // A kStale fault stores the frozen readings of one GPU or instance, so a kStale fault of the
+  // whole driver becomes one fault for each of them.
   const bool spread = fault.gpu == kWholeDriver && fault.kind == FaultKind::kStale;
   const std::int32_t first = spread ? 0 : fault.gpu;
   const std::int32_t last = fault.kind == FaultKind::kStale ? place_count() - 1 : fault.gpu;

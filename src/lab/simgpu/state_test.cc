@@ -205,7 +205,8 @@ TEST_F(StateTest, RefusesMeaninglessShares) {
   }
 }
 
-// Runs `child` in a forked process with its own Server, until `child` calls its second argument.
+// Runs `child` in a forked process with its own Server. The constructor returns once `child` has
+// called the function that it gets as its second argument.
 class Child {
  public:
   Child(const std::string& path,

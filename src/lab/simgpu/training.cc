@@ -39,8 +39,8 @@ std::atomic<bool> stop_asked = false;
 std::atomic<bool> checkpoint_asked = false;
 std::atomic<Server*> waiting_server = nullptr;
 
-// SIGIO announces a message from the MPS server. It only interrupts the sleep, because the loops
-// then check for messages.
+// SIGIO announces a message from the MPS server. The handler only has to interrupt the sleep; the
+// loops then check for messages.
 void OnSignal(int number) {
   if (number == SIGTERM) {
     stop_asked = true;
@@ -102,8 +102,7 @@ std::vector<Milestone> PlanMilestones(const TrainingOptions& options) {
   return plan;
 }
 
-// One run of the task on its GPUs. The error of a step is the code with which the process must
-// exit.
+// One run of the task on its GPUs. If a step fails, its error is the exit code of the process.
 class Run {
  public:
   Run(const TrainingOptions& options, Server& server, std::vector<int> gpus)
@@ -265,7 +264,8 @@ Run::Step Run::Allocate() {
   arrival.pid = ::getpid();
   arrival.sharing = mps_ ? core::SharingMethod::kMps : core::SharingMethod::kStreams;
   if (mps_) {
-    // The pipe directory identifies the server for as long as the client uses that server.
+    // Identifies the server by its pipe directory, which does not change while the client uses the
+    // server.
     arrival.mps_server =
         static_cast<std::uint32_t>(std::hash<std::string>{}(options_.mps_pipes)) | 1;
     // If the SMs are partitioned, the thread percentage has no effect.
@@ -414,8 +414,8 @@ int RunOn(const TrainingOptions& options, Server& server, double started_s) {
   return ended ? 0 : ended.error();
 }
 
-// The grandchild works in its own session. It is not our child, so its exit code comes through a
-// pipe. If the pipe closes without a code, the grandchild was killed.
+// Runs the task in a grandchild with its own session. A grandchild cannot be waited for, so its
+// exit code comes through a pipe. If the pipe closes without a code, the grandchild was killed.
 int RunDetached(const TrainingOptions& options, Server& server, double started_s) {
   Result<base::Pipe> pipe = base::MakePipe();
   if (!pipe) return 1;

@@ -24,7 +24,7 @@ struct TrainingOptions {
   double mps_thread_percentage = 100;  // CUDA_MPS_ACTIVE_THREAD_PERCENTAGE
   std::string mps_partition;           // CUDA_MPS_SM_PARTITION
 
-  // Per GPU; the last value applies to the remaining GPUs.
+  // One value per GPU; the last value also applies to any further GPUs.
   std::vector<std::int64_t> memory_mib = {300};
   std::vector<double> sm_active = {0.5};  // per GPU, like memory_mib
   double sensitivity = 0.7;

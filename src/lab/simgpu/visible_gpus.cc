@@ -13,7 +13,8 @@
 namespace carma::simgpu {
 namespace {
 
-// Finds the place with this number. If a GPU is listed, its instances have no numbers.
+// Finds the GPU or instance with this number. An instance has a number only if its GPU is not in
+// the list.
 const GpuIdentity* NumberedPlace(const std::vector<GpuIdentity>& places, std::int64_t number) {
   for (const GpuIdentity& place : places) {
     const auto whole = std::ranges::find(places, place.parent_uuid, &GpuIdentity::uuid);
@@ -90,7 +91,7 @@ Result<MpsView> SeeThroughMps(const std::vector<GpuIdentity>& places, const MpsW
   return view;
 }
 
-// Adds the group's path to the mount point of the v2 tree.
+// The folder is the group's path below the mount point of the cgroup v2 tree.
 std::string OwnGroup() {
   std::string path = base::CgroupOf(::getpid());
   const std::string mounts = base::ReadFile("/proc/self/mountinfo", 1 << 20).value_or("");

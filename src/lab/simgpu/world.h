@@ -35,7 +35,7 @@ struct Share {
   double sm_active = 0;  // u of sim::Load on this GPU
 };
 
-// A process at its first allocation.
+// Describes a process when it allocates GPU memory for the first time.
 struct Arrival {
   pid_t pid = 0;
   core::SharingMethod sharing = core::SharingMethod::kStreams;
@@ -60,7 +60,7 @@ struct GroupLimit {
 };
 inline constexpr std::int64_t kNoLimitMib = -1;
 
-// Errors that a GPU accumulates until it is reset. A new GPU has none.
+// Memory errors of a GPU and the state of its repair. A new GPU has no errors.
 struct Condition {
   std::int64_t ecc_corrected = 0;    // corrected memory errors since the driver was loaded
   std::int64_t ecc_uncorrected = 0;  // uncorrected memory errors since the driver was loaded

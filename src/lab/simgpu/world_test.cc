@@ -62,7 +62,7 @@ TEST(World, ATaskAloneRunsAtFullSpeedAndThenOnlyHoldsItsMemory) {
   EXPECT_EQ(Left(*world, slot), 0);
   const Totals& totals = world->motion().totals[0];
   EXPECT_NEAR(totals.busy_s, 100, kTiny);
-  // P = 53.8 + 286.2 (1 - exp(-1.491 SMACT))
+  // The power model is P = 53.8 + 286.2 (1 - exp(-1.491 SMACT)).
   const double smact = 0.6;
   EXPECT_NEAR(totals.sm_s, 100 * smact, 1e-6);
   const double watt = 53.8 + 286.2 * (1 - std::exp(-1.491 * smact));

@@ -61,7 +61,8 @@ const Json& ItemsOf(const Json& json, const char* key) {
   return found != json.end() && found->is_array() ? *found : kNone;
 }
 
-// Adds up a job's attempts, because a restarted job held its GPUs in each attempt.
+// What a job's attempts used. A restarted job held GPUs in each attempt, so the durations are added
+// up.
 struct Attempts {
   std::size_t gpus = 0;           // of the largest attempt
   std::optional<double> seconds;  // total of all attempts that have ended

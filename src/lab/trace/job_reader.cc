@@ -41,8 +41,8 @@ bool SetSubmit(Job& job, const Row& row, int column, JobCollector& out) {
                        row.Text(column));
 }
 
-// If the end is known, sets the duration: the time between the start, which SetSubmit has accepted,
-// and the end.
+// Sets the duration to the time between the start and end columns, if the end is known. SetSubmit
+// must have accepted the start.
 void SetSpan(Job& job, const Row& row, int start, int end, JobCollector& out) {
   const std::optional<double> to = row.Number(end);
   out.SetDuration(job, to ? std::optional(*to - *row.Number(start)) : std::nullopt, row.Text(end));
@@ -237,7 +237,8 @@ std::optional<std::vector<int>> PlacesIn(const CsvCells& header, const Layout& l
   return places;
 }
 
-// Positions of the columns in a table without a header. Empty if this cannot be its first line.
+// Positions of the columns in a table without a header. Empty if `cells` cannot be the first line
+// of such a table.
 std::optional<std::vector<int>> PlacesWithout(const CsvCells& cells, const Layout& layout) {
   if (!layout.traits.may_lack_header || cells.size() != layout.columns.size()) return std::nullopt;
   // Both PAI tables have times in their fifth and sixth columns.

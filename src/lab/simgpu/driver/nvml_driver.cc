@@ -21,8 +21,7 @@ namespace {
 
 constexpr std::uint64_t kMib = std::uint64_t{1} << 20;
 
-// Fills in `memory`, which both versions of nvmlDeviceGetMemoryInfo return, and applies the faults
-// that affect it.
+// Shared by both versions of nvmlDeviceGetMemoryInfo. Applies the faults that affect memory values.
 void FillMemory(const Call& call, MemoryV2& memory) {
   memory.total = static_cast<std::uint64_t>(call.Identity().total_mib) * kMib;
   memory.reserved = static_cast<std::uint64_t>(call.Identity().reserved_mib) * kMib;
