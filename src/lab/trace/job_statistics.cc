@@ -19,7 +19,7 @@ double Quantile(const std::vector<double>& sorted, double fraction) {
   return std::lerp(sorted[below], sorted[above], place - static_cast<double>(below));
 }
 
-// Returns a spread of which only the count, mean and deviation are set.
+// Sets only the count, mean and deviation of the result.
 Spread Moments(const std::vector<double>& numbers) {
   const auto count = static_cast<double>(numbers.size());
   const double mean = std::accumulate(numbers.begin(), numbers.end(), 0.0) / count;

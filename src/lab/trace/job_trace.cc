@@ -24,7 +24,7 @@ constexpr ComplaintText kComplaintTexts[] = {
     {"wishes", "invalid account, qos, cpus or gpu_type", "task kept without these values"},
 };
 
-// The first word of a status is CARMA's own.
+// For each status, CARMA's own word comes first.
 constexpr std::pair<JobStatus, std::string_view> kStatusWords[] = {
     {JobStatus::kUnknown, ""},
     {JobStatus::kPassed, "passed"},

@@ -19,22 +19,23 @@ inline constexpr std::size_t kMaxJobs = 10'000'000;  // per trace; each job take
 inline constexpr int kMaxJobGpus = 4096;
 inline constexpr std::size_t kMaxNames = 1'000'000;  // different users, clusters or workloads
 inline constexpr std::size_t kMaxNameBytes = 256;
-// The latest submission time that is accepted, relative to the start of the trace or to 1970 (in
-// which case it is in the year 2101).
+// Later submission times are rejected. In a trace with dates, time counts from 1970, so this limit
+// is in the year 2101.
 inline constexpr base::Duration kMaxJobSubmit = std::chrono::hours(131 * 366 * 24);
 inline constexpr base::Duration kMaxJobDuration = std::chrono::hours(10 * 366 * 24);
 
 enum class JobStatus : std::uint8_t { kUnknown, kPassed, kFailed, kKilled, kRunning, kPending };
 std::string_view JobStatusName(JobStatus status);  // "passed" …, "" for kUnknown
 // Parses the words of all formats, ignoring case: "Pass", "COMPLETED", "Terminated", "TIMEOUT" …
-// "" is kUnknown. Empty for an unknown word.
+// Returns kUnknown for "", and an empty optional for an unknown word.
 std::optional<JobStatus> ParseJobStatus(std::string_view word);
 
 // Assigns numbers to strings that many jobs share. The empty string is number 0.
 class Names {
  public:
   Names() { Number({}); }
-  // Returns a string's number and assigns one to a new string; empty if kMaxNames are in use.
+  // Returns the string's number; a new string gets the next number. Empty if kMaxNames numbers are
+  // in use.
   std::optional<std::uint32_t> Number(std::string_view name);
   const std::string& Text(std::uint32_t number) const { return *texts_[number]; }
   std::size_t size() const { return texts_.size(); }

@@ -27,8 +27,8 @@ std::string ProvenanceText(const std::vector<std::string>& provenance,
 // and kWishColumns. A share of a GPU is written as 0.25.
 Result<Unit> WriteJobs(const JobTrace& trace, const Sink& sink);
 // Writes `count` jobs that `next` makes one after the other, so a generated trace never has to fit
-// into memory. names: provides the names behind the jobs' numbers, the provenance and the start
-// time. The jobs in it are not written.
+// into memory. The names behind the jobs' numbers, the provenance and the start time come from
+// `names`; its own jobs are not written.
 Result<Unit> WriteJobs(const JobTrace& names, std::size_t count, const std::function<Job()>& next,
                        const Sink& sink);
 

@@ -29,10 +29,10 @@ struct DemoData {
   std::deque<std::string> news;  // events on CARMA's server, newest last
 };
 
-// Number of succeeded tasks.
+// Returns how many of the server's tasks have succeeded.
 std::int64_t DemoDone(const api::OverviewView& server);
 
-// Exactly size.rows lines of at most size.columns characters.
+// Draws exactly size.rows lines, each at most size.columns characters long.
 std::vector<TopLine> DrawDemo(const DemoData& data, const TopSize& size);
 // The state in one line, for output that is not a terminal.
 std::string DemoLine(const DemoData& data);

@@ -31,8 +31,8 @@ using estimate::TrainingRun;
 using estimate::TrainingRuns;
 using estimate::TransformerEstimate;
 
-// Outcomes by what was measured or asked, and by the name of a group of runs. The group of all runs
-// has an empty name.
+// Outcomes by kind, which says what was measured or asked, and by group of runs. The group with an
+// empty name contains all runs.
 template <class Kind>
 using Groups = std::map<std::pair<Kind, std::string>, std::vector<Outcome>>;
 
@@ -46,7 +46,7 @@ Result<TransformerEstimate> Ask(const TrainingRuns& runs, const TrainingRun& run
   return estimate::EstimateTransformer(runs.configs[run.config], *run.plan, coverage);
 }
 
-// The outcome for one definition of memory of a run, and its groups.
+// How well one kind of memory was predicted for one run, and the groups that the run belongs to.
 struct Compared {
   MemoryKind kind = MemoryKind::kShown;
   Outcome outcome;
@@ -54,7 +54,8 @@ struct Compared {
   estimate::LeftOut left;  // for --leave-out
 };
 
-// An empty list of fields gives an empty name. Error messages name `option`.
+// Names the run's group after the values of the fields in `by`; empty if `by` is empty. Error
+// messages mention `option`.
 Result<std::string> GroupOf(const TrainingRun& run, const std::string& by, const char* option) {
   std::vector<std::string> values;
   if (by.empty()) return "";
@@ -66,8 +67,8 @@ Result<std::string> GroupOf(const TrainingRun& run, const std::string& by, const
   return base::Join(values, ",");
 }
 
-// Every figure except allocated memory includes allocator fragmentation. The held-out source's
-// fragmentation is predicted from that of the other sources.
+// Corrects each run's prediction with the runs of the other groups. Allocated memory is corrected
+// separately, because only the other kinds of memory include allocator fragmentation.
 void LeaveOut(std::vector<Compared>& compared, double coverage) {
   for (const bool allocated : {true, false}) {
     std::vector<Outcome> outcomes;

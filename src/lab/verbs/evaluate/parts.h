@@ -71,8 +71,8 @@ std::vector<estimate::Outcome> AnswersOf(const estimate::Estimator& estimator,
                                          const estimate::DataSet& set, double coverage,
                                          const estimate::Site* site);
 
-// Learns from that family's runs; each batch counts as a separate task. Returns kInvalid if the
-// family has no runs.
+// Learns constants from the runs of `family`; each batch size counts as a separate task. Returns
+// kInvalid if the family has no runs.
 Result<estimate::Site> LearnFrom(const estimate::DataSet& set, const std::string& family);
 
 // --calibrate: one row per family, with the errors on its own runs and on all others, for the

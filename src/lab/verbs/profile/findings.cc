@@ -71,7 +71,7 @@ AloneValues AloneOf(const ProfiledWorkload& workload, const std::string& gpu_typ
   return values;
 }
 
-// The method, the workloads that ran together, and the one of them that is described.
+// The method, the workloads that ran together, and the workload that was slowed down.
 using Key = std::tuple<ProfileMethod, std::vector<std::string>, std::string>;
 
 // Evaluates all runs on one GPU type.
@@ -166,8 +166,7 @@ class TypeWork {
     if (slowdown) seen_[{run.run.method, run.run.members, name}].push_back(*slowdown);
   }
 
-  // Converts a meeting to the form that the fits use: workloads are identified by their position
-  // among the profiles.
+  // Prepares a meeting for the fits, which identify a workload by its index in findings_.profiles.
   std::optional<SeenSlowdown> Numbered(const Meeting& meeting) const {
     // Uses the median, so one run on a busy host does not change the parameters.
     SeenSlowdown seen{.slowdown = meeting.median_slowdown};

@@ -41,7 +41,8 @@ struct TypeFindings {
   std::vector<WatchingCost> watching;
 };
 
-// Findings for each GPU type that a workload ran on alone, in order of each type's first run.
+// Returns the findings for each GPU type on which any workload ran alone, ordered by the first run
+// on that type.
 std::vector<TypeFindings> FindingsOf(std::span<const ProfiledWorkload> workloads,
                                      std::span<const MeasuredRun> runs);
 
@@ -50,10 +51,10 @@ std::vector<TypeFindings> FindingsOf(std::span<const ProfiledWorkload> workloads
 std::optional<KnownTime> KnownTimeOf(const ProfiledWorkload& workload, const std::string& gpu_type,
                                      std::span<const MeasuredRun> runs);
 
-// The slowdown of a process while all `neighbours` other processes computed. The process is assumed
-// to have run at full speed while none of them computed, and the extra time to be proportional to
-// the number that computed. time_s: solo computing time; others: the other processes' computing
-// intervals, in any order. Empty if the process ran alongside others for too short a time.
+// Returns a process's slowdown while all of its `neighbours` neighbours compute. Assumes that the
+// process runs at full speed while no neighbour computes, and that each computing neighbour adds
+// the same delay. time_s: solo computing time; others: the neighbours' computing intervals, in any
+// order. Empty if the process ran alongside others for too short a time.
 struct Interval {
   double from_s = 0;
   double to_s = 0;

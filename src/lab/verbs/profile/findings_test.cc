@@ -55,7 +55,7 @@ TEST(SlowdownOf, CountsTheTimeWithoutNeighboursAsAlone) {
 }
 
 TEST(ActiveSpan, BeginsAndEndsWithinSamples) {
-  // Activity 0.8 from 2.5 to 5.25.
+  // In these samples, the activity is 0.8 from 2.5 s to 5.25 s.
   const std::vector<ProfileSample> samples{{.at_s = 0},
                                            {.at_s = 1, .sm_active = 0},
                                            {.at_s = 2, .sm_active = 0},
