@@ -116,8 +116,8 @@ class AskedPlacing {
   void Place(base::Time now, const PlaceTask& place);
   // Call this after servers have been assigned to the task.
   void Placed(const Job& job);
-  // The time at which the servers report their samples next. They announce decisions immediately,
-  // without waiting for a report.
+  // When the next report of samples is due. The servers' decisions are visible at once, without a
+  // report.
   base::Time ReportsBy() const { return reported_ + options_.above.report_every; }
   void Reported(base::Time now) { reported_ = now; }
 

@@ -34,7 +34,7 @@ class Predictions {
   // The options and the layout must outlive this object.
   Predictions(const RunOptions& options, const Layout& layout);
 
-  // Returns the event that gives the server's core the task's estimate and profile.
+  // Returns the event that delivers the task's estimate and profile to the server's core.
   core::EstimateReady AnswerFor(const Job& job);
   // Learns from an attempt that has left its GPUs.
   void Learn(const Job& job, const core::TaskRecord& record, base::Time now);
@@ -51,8 +51,8 @@ class Predictions {
     bool stale = true;  // lessons from the workload's own tasks have arrived since that request
   };
   Known& Find(const trace::Workload& workload, std::uint32_t uid);
-  // Returns the current estimate for this user's tasks of the workload. Call it only if there is an
-  // appraiser_.
+  // Returns the current estimate and profile for this user's tasks of the workload. appraiser_ must
+  // be set.
   const estimate::Appraisal& Appraised(const trace::Workload& workload, std::uint32_t uid);
   // The task's memory estimate; empty if there is none.
   std::optional<core::Estimate> EstimateOf(const Job& job);

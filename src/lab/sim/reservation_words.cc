@@ -112,7 +112,7 @@ Result<Reservation> ParseReservation(std::string_view text) {
 
 std::vector<core::ReservedPeriod> PeriodsOf(std::span<const Reservation> reservations,
                                             core::Time first, core::Time now, core::Time horizon) {
-  // Shifts to calendar time, where the first submission is on a Monday.
+  // Offset to calendar time, in which the first submission falls on a Monday.
   const base::Duration ahead = kFirstMonday - first.time_since_epoch();
   std::vector<core::ReservedPeriod> all;
   std::uint64_t number = 0;

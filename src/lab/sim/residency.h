@@ -49,7 +49,7 @@ struct Prediction {
   double measured = 0;
   double predicted = 0;
 };
-// How well predicted values agree with measured ones, with one value per task.
+// How well predictions agree with measurements, with one value per task.
 struct Agreement {
   std::size_t tasks = 0;
   double squares = 0;     // sum of the squared errors

@@ -96,7 +96,7 @@ struct EstimateOptions {
   // In SimulateMatrix, each run starts with the observations of the runs before it.
   bool carries = false;
 
-  // Advance knowledge of tasks' GPU use and run times.
+  // What is known in advance about the GPU use of tasks.
   enum class Profiles {
     kNone,      // nothing
     kActivity,  // SM activity and traits, from which sensitivity and pressure are guessed
@@ -188,7 +188,7 @@ struct RunOptions {
   bool record = false;
   std::size_t points_per_gpu =
       4'000;  // maximum number of points in a series; longer series are averaged over time
-  // Called as each task ends. Callers that compute statistics need not record the tasks.
+  // Called when each task ends, so statistics can be computed without recording the run.
   std::function<void(const report::RunTask&)> on_task;
   // Called at the first start of each task that had to wait, with the start time that was expected
   // at submission. Only allowed with one server and immediate estimates.

@@ -1,4 +1,5 @@
-// The main loop of a run: timers, and the events and actions of the servers' cores.
+// The main loop of a run, which handles timers and exchanges events and actions with the cores of
+// the servers.
 #include "lab/sim/simulation.h"
 
 #include <algorithm>
@@ -21,8 +22,8 @@ constexpr int kMostStillDays = 400;
 constexpr double kLongestRoundMs = 92'000;
 constexpr int kMostOnGpu = 48;
 // The run is abandoned if no task saves work or ends while kStartsOfFew + kStartsOfEach * (number
-// of tasks) attempts are stopped. By then, time slices that started at one second have grown to
-// their maximum.
+// of unfinished tasks) attempts are stopped. By then, time slices that started at one second have
+// grown to their maximum.
 constexpr std::int64_t kStartsOfEach = 100;
 constexpr std::int64_t kStartsOfFew = 1'000;
 // The time between two readings of the tasks' output.

@@ -67,8 +67,8 @@ class MpsServer {
   base::UniqueFd listener_;
   base::LineSocket channel_;
   std::vector<Client> clients_;
-  // Entries that make this process appear on the GPUs that its clients use, by Client::uses. In
-  // each pair, the residency is destroyed first, because it uses the simulated GPU server.
+  // Registrations of this process on the GPUs of its clients, keyed by Client::uses. In each pair,
+  // the residency is destroyed first, because it uses the simulated GPU server.
   std::map<std::string, std::pair<std::unique_ptr<simgpu::Server>, std::unique_ptr<Residency>>>
       residencies_;
   bool quit_ = false;

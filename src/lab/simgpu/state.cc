@@ -333,7 +333,7 @@ Residency::~Residency() {
   if (thread_ != ::gettid()) return;
   const Result<Server::Lock> lock = server_.TakeLock();
   // Unlock the mutex while the file is still mapped, even if the file was removed. If the file was
-  // truncated, return, because accessing the mapping would kill the process.
+  // truncated, do not touch the mapping, because that would kill the process.
   StateFile& state = *server_.mapping_->state;
   if (lock) {
     Remove(state.world, slot_);

@@ -160,8 +160,8 @@ class Server {
   Server& operator=(const Server&) = delete;
 
   int gpu_count() const { return gpu_count_; }
-  // All GPUs, followed by the instances of MIG GPUs. Where a function takes a number `gpu`, it may
-  // also be the position of an instance in this list, unless the comment says "whole".
+  // All GPUs, followed by the instances of MIG GPUs. A parameter `gpu` is an index into this list
+  // and may stand for an instance, unless the comment says "whole".
   const std::vector<GpuIdentity>& places() const { return places_; }
   const GpuIdentity& place(int number) const { return places_[static_cast<std::size_t>(number)]; }
   int place_count() const { return static_cast<int>(places_.size()); }

@@ -414,8 +414,8 @@ int RunOn(const TrainingOptions& options, Server& server, double started_s) {
   return ended ? 0 : ended.error();
 }
 
-// Runs the task in a grandchild with its own session. A grandchild cannot be waited for, so its
-// exit code comes through a pipe. If the pipe closes without a code, the grandchild was killed.
+// Runs the task in a grandchild with its own session. waitpid() does not work for a grandchild, so
+// its exit code comes through a pipe. If the pipe closes without a code, the grandchild was killed.
 int RunDetached(const TrainingOptions& options, Server& server, double started_s) {
   Result<base::Pipe> pipe = base::MakePipe();
   if (!pipe) return 1;

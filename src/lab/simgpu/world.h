@@ -60,7 +60,7 @@ struct GroupLimit {
 };
 inline constexpr std::int64_t kNoLimitMib = -1;
 
-// Memory errors of a GPU and the state of its repair. A new GPU has no errors.
+// The memory errors of a GPU, and the state of their repair. A new GPU has no errors.
 struct Condition {
   std::int64_t ecc_corrected = 0;    // corrected memory errors since the driver was loaded
   std::int64_t ecc_uncorrected = 0;  // uncorrected memory errors since the driver was loaded

@@ -32,7 +32,7 @@ struct TaskTrace {
   std::vector<Submission> submissions;  // in ascending order of `at`
 };
 
-// Columns of a task trace, in the order of WishesText.
+// Optional columns of a task trace, in the order that WishesText uses.
 inline constexpr std::string_view kWishColumns = "account,qos,cpus,gpu_type";
 // The values of kWishColumns, such as "vision,,4,A100"; empty if the task sets none of them.
 std::string WishesText(const Submission& task);

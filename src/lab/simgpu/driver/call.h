@@ -30,9 +30,9 @@ struct Driver {
 Driver& TheDriver();
 
 Return FromError(const base::Error& error);
-// The error that this function must return because of a fault of the driver or of the GPU as a
-// whole, else kSuccess. Blocks while a hang is simulated. Faults in individual values are applied
-// where the values are read.
+// Returns the error that `function` must return because the driver or the whole GPU has a fault, or
+// kSuccess. Blocks while a hang is simulated. Faults in individual values are applied where the
+// values are read.
 Return FaultReturn(Server& server, std::int32_t gpu, const char* function);
 
 struct Call {

@@ -31,8 +31,8 @@ using estimate::TrainingRun;
 using estimate::TrainingRuns;
 using estimate::TransformerEstimate;
 
-// Outcomes by kind, which says what was measured or asked, and by group of runs. The group with an
-// empty name contains all runs.
+// Outcomes, keyed by kind (what was measured or asked) and by the name of a group of runs. The
+// group with an empty name contains all runs.
 template <class Kind>
 using Groups = std::map<std::pair<Kind, std::string>, std::vector<Outcome>>;
 

@@ -51,16 +51,16 @@ base::Json ScoreJson(const estimate::Score& score);
 // The JSON of `estimate evaluate --json`. runs, without_model: numbers of measured runs.
 base::Json EvaluationJson(const std::vector<Evaluated>& all, std::size_t runs,
                           std::size_t without_model, double coverage);
-// A table row: `first`, the group, the number of runs, the shares in percent (an empty one does not
-// apply), and the number of runs without a prediction.
+// Returns a table row: `first`, the group, the number of runs, the shares in percent, and the
+// number of runs without a prediction. A share that does not apply is empty.
 std::vector<Cell> ScoreRow(const std::string& first, const Evaluated& each,
                            const std::vector<std::optional<double>>& shares);
 
 // The following functions print results and report errors to the context.
 
 // --runs: compares the closed form for transformers with tables of measured runs. --by and
-// --leave-out: fields of estimate::FieldOf. In tables of batch sweeps, each run is predicted from
-// related runs.
+// --leave-out take fields that estimate::FieldOf knows. In tables of batch sweeps, each run is
+// predicted from related runs.
 void EvaluateRuns(Context& context, const EvaluateFlags& flags);
 
 // The --calibrate argument that selects each family in turn.
