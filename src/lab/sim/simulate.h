@@ -104,15 +104,15 @@ struct EstimateOptions {
   };
   Profiles profiles = Profiles::kNone;
   bool durations = false;  // whether tasks' solo run times are known
-  // Random errors of the values known in advance: each value is multiplied by a factor exp(N(0,
-  // sigma)) that is drawn for each task.
+  // Random errors of the values known in advance. Each is multiplied by exp(N(0, sigma)), with a
+  // new draw for each task.
   double activity_sigma = 0;
   double slowdown_sigma = 0;  // for sensitivity and pressure
   double duration_sigma = 0;
 
-  // Random errors of the memory estimate. Each estimate is multiplied by a factor exp(N(bias,
-  // sigma)) that is drawn for each task, and a fraction missing_share of the tasks gets no
-  // estimate. Peaks measured in earlier runs have no error.
+  // Random errors of the memory estimate. It is multiplied by exp(N(bias, sigma)), with a new draw
+  // for each task, and a fraction missing_share of the tasks gets no estimate. Peaks measured in
+  // earlier runs have no error.
   double bias = 0;
   double sigma = 0;
   double missing_share = 0;
