@@ -15,12 +15,14 @@ namespace carma::store {
 
 namespace {
 
-// The "+" keeps SQLite from using the index on times, because the rows must be ordered by id.
+// The rows are read in order of id. The "+" keeps SQLite from using the index on times, which would
+// force it to sort them.
 std::string InSpan() {
   return "WHERE +submitted_ms >= ? AND +submitted_ms <= ? AND " + std::string(kArrived) + " ";
 }
 
-// A condition with three parameters that selects the newest tasks in a time span.
+// Selects the newest tasks of a time span. The parameters are the start and the end of the span,
+// and the maximum number of tasks (-1: no limit).
 std::string Newest() {
   return "WHERE id IN (SELECT id FROM task " + InSpan() + "ORDER BY id DESC LIMIT ?) ";
 }
@@ -67,7 +69,7 @@ struct History::Impl {
       : db(path, SQLite::OPEN_READONLY | SQLite::OPEN_NOMUTEX, kBusyTimeoutMs) {
     db.exec("PRAGMA trusted_schema=OFF");
     db.exec("BEGIN");
-    // BEGIN alone does not fix the view; the first read does.
+    // BEGIN does not take the snapshot yet. SQLite takes it at the first read.
     db.execAndGet("SELECT count(*) FROM counter");
   }
   SQLite::Database db;

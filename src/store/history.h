@@ -22,7 +22,7 @@ using TakeRow = std::function<bool(const Row&)>;
 // memory used does not depend on the number of rows.
 class History {
  public:
-  // Opens the database of a Store that is open in this folder. Fails with kIo or kNotFound.
+  // Opens the database of the Store that is open in `state_dir`. Fails with kIo or kNotFound.
   static Result<std::unique_ptr<History>> Open(const std::string& state_dir);
   ~History();
 
@@ -32,14 +32,15 @@ class History {
     std::optional<std::int64_t> newest;             // at most this many, those with the highest ids
   };
   Result<std::int64_t> CountTasks(const Span& span);
-  // Passes tasks, ordered by id, without their descriptions: spec_json and the paths are empty, and
-  // gid is 0.
+  // Calls `take` for each task in order of id. The tasks come without their descriptions: spec_json
+  // and the paths are empty, and gid is 0.
   Result<Unit> Tasks(const Span& span, const TakeRow<StoredTask>& take);
-  // Passes the events of tasks `first` to `last`, ordered by task and then by time.
+  // Calls `take` for each event of the tasks from `first` to `last`, ordered by task and then by
+  // time.
   Result<Unit> Events(core::TaskId first, core::TaskId last, const TakeRow<StoredEvent>& take);
-  // Passes the attempts that overlap [from, to), ordered by end.
+  // Calls `take` for each attempt that overlaps [from, to), ordered by end time.
   Result<Unit> Attempts(core::Time from, core::Time to, const TakeRow<EndedAttempt>& take);
-  // These pass the rows that overlap [from, to), ordered by time.
+  // These call `take` for each row that overlaps [from, to), ordered by time.
   Result<Unit> Usage(core::Time from, core::Time to, const TakeRow<GpuUsage>& take);
   Result<Unit> LineWaits(core::Time from, core::Time to, const TakeRow<LineWait>& take);
 

@@ -11,11 +11,12 @@
 
 namespace carma::store {
 
-// The file's name in the state folder; SQLite adds files with "-wal" and "-shm".
+// The database file in the state folder. SQLite creates "-wal" and "-shm" files next to it.
 inline constexpr std::string_view kFileName = "carma.db";
 
 // Converts an SQLite exception to kCorrupt (damage), kUnavailable (another process holds the lock)
-// or kIo (others, such as a full disk). written: the file to name in a message about a full disk.
+// or kIo (anything else, such as a full disk). written: the file to name in a message about a full
+// disk.
 base::Error FromSqlite(const SQLite::Exception& exception, std::string_view doing,
                        std::string_view written = "the state file");
 
@@ -31,9 +32,9 @@ inline constexpr int kBusyTimeoutMs = 5'000;
 // log exists; kConflict for a newer schema or a link; and kNotFound if there is no file.
 Result<Unit> Inspect(const std::string& path);
 
-// Opens the file for reading and writing after Inspect() has found it to be sound or missing.
-// Creates a new file (which is complete before it gets its name), or upgrades an older schema. Sets
-// WAL with synchronous=FULL.
+// Opens the file for reading and writing in WAL mode with synchronous=FULL. Call this only after
+// Inspect() has found the file to be sound or missing. A missing file is created, and an older
+// schema is upgraded. A new file appears under its name only when it is complete.
 Result<std::unique_ptr<SQLite::Database>> OpenForWork(const std::string& path);
 
 }  // namespace carma::store

@@ -12,8 +12,8 @@ using base::Json;
 
 namespace {
 
-// The words that the database has always used for dependencies. They predate the words that users
-// see, and an older daemon accepts no other words.
+// The words that stand for dependencies in the database. They differ from the words that users see,
+// but cannot be changed, because an older daemon accepts no others.
 constexpr std::pair<core::DependencyKind, std::string_view> kDependencyWords[] = {
     {core::DependencyKind::kAfterOk, "after_ok"},
     {core::DependencyKind::kAfterAny, "after_any"},
@@ -24,8 +24,8 @@ std::string_view StoredWord(core::DependencyKind kind) {
       ->second;
 }
 
-// Parses a stored array whose elements are arrays of `width` values. Empty if the text is not in
-// this form.
+// Parses a stored array whose elements are arrays of `width` values. Returns nothing for any other
+// text.
 std::optional<Json> ParseRows(const std::string& text, std::size_t width) {
   Result<Json> json = base::ParseJson(text);
   if (!json || !json->is_array()) return std::nullopt;

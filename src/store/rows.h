@@ -44,7 +44,7 @@ class Binder {
     Bind(value ? std::optional(second) : std::nullopt);
   }
 
-  // SIZE_MAX becomes -1, because a LIMIT of -1 means no limit.
+  // SIZE_MAX, which means no limit, becomes -1. SQLite also takes a LIMIT of -1 as no limit.
   void Bind(std::integral auto value) {
     statement_->bind(next_++, static_cast<std::int64_t>(value));
   }

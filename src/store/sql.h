@@ -73,7 +73,8 @@ const std::string& ReplaceSql() {
   return text;
 }
 
-// All columns of table task, and the columns that are filled from a record.
+// TaskColumns() lists all columns of table task except the id. RecordColumns() lists those that
+// UpdateRecordSql() sets.
 std::vector<std::string> TaskColumns();
 std::vector<std::string> RecordColumns();
 std::string InsertTaskSql();
@@ -85,10 +86,11 @@ inline constexpr const char* kPutDescription =
     "INSERT INTO description(id,gid,template,spec,stdout_path,stderr_path) VALUES(?,?,?,?,?,?) "
     "ON CONFLICT(id) DO UPDATE SET gid=excluded.gid,template=excluded.template,spec=excluded.spec,"
     "stdout_path=excluded.stdout_path,stderr_path=excluded.stderr_path";
-// The names of all final states, or of all other states, as an SQL list: "'queued','running'".
+// Returns the names of all final states (or of all others if `final` is false) as an SQL list, such
+// as "'queued','running'".
 std::string QuotedStates(bool final);
 
-// A condition on rows of the table `task`: their submission has been stored completely.
+// A condition that selects tasks whose submission has been stored completely.
 inline constexpr std::string_view kArrived =
     "NOT EXISTS (SELECT 1 FROM arrival WHERE first <= task.id AND past_last > task.id)";
 

@@ -13,7 +13,7 @@
 namespace carma::store {
 namespace {
 
-// Binds a new notice. The store assigns its number.
+// Binds all columns of a new notice except its id, which SQLite assigns.
 class NewNotice {
  public:
   explicit NewNotice(SQLite::Statement& statement) : binder_(statement) {}

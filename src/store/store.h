@@ -19,7 +19,7 @@
 
 namespace carma::store {
 
-// One row per task: the core's record and facts that the core does not need.
+// One task in the database: the scheduler core's record, and values that only the daemon needs.
 struct StoredTask {
   core::TaskRecord record;
   std::uint32_t gid = 0;
@@ -110,7 +110,8 @@ struct EditedDescription {
   std::string spec_json;
 };
 
-// One GPU's use over [from, to), for reports. Values are means unless stated otherwise.
+// The usage of one GPU in the time span [from, to), for reports. Values are means unless a comment
+// says otherwise.
 struct GpuUsage {
   core::Time from{};
   core::Time to{};
@@ -119,7 +120,7 @@ struct GpuUsage {
   double used_mib = 0;
   double energy_j = 0;  // used in the span; NaN: not reported
   int tasks = 0;        // tasks on the GPU at the end of the span
-  // NaN: not reported, or not recorded by an older CARMA.
+  // NaN if the GPU does not report the value, or if the row was written by an older CARMA.
   double sm_peak = kUnknown;  // highest SM activity in a reading
   double used_peak_mib = kUnknown;
   double dram_active = kUnknown;
@@ -204,7 +205,8 @@ inline constexpr std::size_t kMostListedBytes = 16 << 20;
 // Returns the states for which `holds` is true, for use in a filter.
 std::vector<core::TaskState> StatesWhere(const std::function<bool(core::TaskState)>& holds);
 
-// A named submission and its tasks. The client may repeat the submission under the same name.
+// A submission with a request name, and the tasks that it created. A client may safely send the
+// submission again under the same name.
 struct AcceptedRequest {
   std::uint32_t uid = 0;
   std::string request;  // unique per user
@@ -223,8 +225,8 @@ struct BooksId {
 // When a batch must be able to survive a power failure.
 enum class Durability {
   kNow,  // once Commit returns
-  // Together with the next kNow batch. Until then, a power failure may lose the batch, but a crash
-  // of the daemon does not. Only for data that can be recovered after a restart.
+  // The batch becomes durable together with the next kNow batch. Until then, a power failure may
+  // lose it, but a crash of the daemon cannot. Only for data that can be recovered after a restart.
   kLater,
 };
 
@@ -276,7 +278,7 @@ class Store {
   Result<Unit> PutRequest(const AcceptedRequest& accepted, core::Time when);
   // Deletes all requests that were accepted before `before`.
   Result<Unit> ForgetRequests(core::Time before);
-  // Deletes the comparison of observed peaks with the formula, but not the peaks themselves.
+  // Clears the values that compare observed peaks with the formula. The peaks themselves stay.
   Result<Unit> ForgetCalibration();
   // Deletes up to `most` tasks that ended before `ended_before`, with their events and notices.
   // Tasks that unfinished tasks depend on are kept. Once no task is left to delete, also deletes
@@ -300,8 +302,9 @@ class Store {
   Result<StoredTask> Get(core::TaskId id);       // kNotFound
   Result<std::optional<core::TaskState>> StateOf(core::TaskId id);
   Result<std::optional<TaskOwner>> OwnerOf(core::TaskId id);  // reads only the owner
-  // With `cut`, stops after kMostListedBytes of descriptions and sets `cut` if it stopped early.
-  // Without `cut`, does not stop, but returns the remaining tasks without their descriptions.
+  // cut: set to true if the list ends early because it has reached kMostListedBytes of
+  // descriptions. Without `cut`, the list is complete, but tasks beyond that size come without
+  // their descriptions.
   Result<std::vector<StoredTask>> List(const TaskFilter& filter, bool* cut = nullptr);
   Result<std::vector<std::pair<core::TaskState, std::int64_t>>> Counts();
   // The tasks of the array whose first task is `first`.

@@ -56,8 +56,8 @@ struct Store::Impl {
   ~Impl() {
     statements.clear();
     if (!db) return;
-    // Moves the log into the database, so that only one file is left. If this fails (full disk),
-    // nothing in the log is lost.
+    // Moves the log into the database, so that a closed store is a single file. If this fails, for
+    // example because the disk is full, nothing is lost, because the log stays.
     db->tryExec("PRAGMA wal_checkpoint(TRUNCATE)");
   }
 
@@ -224,8 +224,7 @@ struct Store::Impl {
   std::map<std::int64_t, BooksId> books;   // by the first task number
   Transaction batch = Transaction::kNone;
   Durability durability = Durability::kNow;  // as set by OpenForWork
-  // The highest numbers ever assigned, without (durable_…) and with (last_…) those of the open
-  // batch.
+  // The highest numbers ever assigned. last_… includes the open batch; durable_… does not.
   std::int64_t durable_task = 0, last_task = 0;
   std::int64_t durable_event = 0, last_event = 0;
 

@@ -12,7 +12,7 @@ namespace carma::store {
 
 // ---- task ----
 
-// The columns of a request. All but three have the same names as its fields in the API.
+// The columns that store a request. All but three are named like the fields of the API.
 template <class Visitor>
 class RequestColumns {
  public:
@@ -151,7 +151,7 @@ struct Table<Drain> {
   }
 };
 
-// The table has only one row, so the row needs no number.
+// The table has only one row, so it needs no id.
 template <>
 struct Table<Closing> {
   static constexpr const char* kName = "closing";

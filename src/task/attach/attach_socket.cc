@@ -183,7 +183,8 @@ Result<std::optional<AttachSocket::Received>> AttachSocket::Receive() {
   return received;
 }
 
-// Any user may connect, so the queue has room for more connections than one user can open.
+// Any user can connect to the socket. The queue is as long as the kernel allows, so that it is hard
+// to fill.
 Result<AttachListener> AttachListener::Open() {
   std::array<unsigned char, kNameBytes> chance{};
   if (::getrandom(chance.data(), chance.size(), 0) != static_cast<ssize_t>(chance.size()))

@@ -29,7 +29,8 @@ class Attachment {
   int task_end() const { return task_end_.get(); }
   void CloseTaskEnd() { task_end_.reset(); }
   bool has_terminal() const { return static_cast<bool>(master_); }
-  // The output of the task's terminal; -1 without a terminal.
+  // A duplicate of the terminal's descriptor, for reading the task's output. Empty without a
+  // terminal.
   base::UniqueFd TerminalOutput() const;
 
   // Descriptors to poll in addition to the task's output: the socket, and the terminal while typed
