@@ -89,7 +89,7 @@ Result<Unit> ChooseCommand(const Draft& draft, TaskSpec& spec) {
     return Invalid("--wrap already gives the command; omit the script or -- COMMAND");
   if (!draft.wrap && !file_or_command)
     return Invalid("nothing to run: give a script, -- COMMAND, or --wrap");
-  // Otherwise the task would have an empty name.
+  // An empty first word would give the task an empty name.
   if (!spec.command.empty() && spec.command.front().empty())
     return Invalid("nothing to run: the first word of the command is empty");
   if (draft.wrap) {

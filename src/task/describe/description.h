@@ -58,9 +58,9 @@ struct Draft {
   std::vector<std::string> remarks;  // about the value being stored; Set() makes them warnings
 };
 
-// Collects the settings of one submission. They come from the file (ApplyScript of
-// task/describe/script.h, ApplyRad of task/describe/rad.h) or the command, and then from the
-// command line's options. A later setting replaces an earlier one.
+// Collects the settings of one submission: first those of a script (ApplyScript), a .rad file
+// (ApplyRad) or a command, then the options on the command line. A later setting replaces an
+// earlier one.
 class Description {
  public:
   // option: name or letter in SubmitOptions(). value: empty for a switch. file: where the option
@@ -74,8 +74,8 @@ class Description {
   // path: as the user wrote it; the default name is taken from it.
   void SetScript(std::string text, std::string path, std::vector<std::string> args);
 
-  // Marks the script as written for Slurm, so it gets Slurm's variables. A later option replaces an
-  // earlier option of the same name.
+  // Marks the script as written for Slurm, so that the task gets Slurm's environment variables. A
+  // later option replaces an earlier option of the same name.
   void AddSlurm(const SlurmWords& words);
   const std::optional<SlurmWords>& slurm() const { return draft_.slurm; }
 
@@ -97,8 +97,8 @@ class Description {
     return draft_.parameters;
   }
   const std::string& sweep_file() const { return draft_.sweep_file; }
-  // Inputs of the memory estimate: the files named by options, and whether the command and its
-  // files may be read.
+  // What the memory estimate may read: the files given with options, and, if reads_training() is
+  // true, the command and its files.
   const std::vector<PlanFile>& plan_files() const { return draft_.plan_files; }
   bool reads_training() const { return draft_.reads_training; }
 

@@ -18,8 +18,8 @@ struct LeaseProcess {
   friend bool operator==(const LeaseProcess&, const LeaseProcess&) = default;
 };
 
-// Converts to and from the text in TaskSpec::lease, such as "4711 88213 0f6c…". Parsing returns
-// empty if the text does not have this form.
+// Converts to and from the text in TaskSpec::lease, such as "4711 88213 0f6c…". Parsing any other
+// text returns nothing.
 std::string TextOf(const LeaseProcess& process);
 std::optional<LeaseProcess> ParseLeaseProcess(std::string_view text);
 
@@ -46,8 +46,8 @@ struct LeaseKey {
   friend bool operator==(const LeaseKey&, const LeaseKey&) = default;
 };
 
-// Converts to and from the text in TaskSpec::lease_key, such as "bed 4711 batch 0 0". Parsing
-// returns empty if the text does not have this form.
+// Converts to and from the text in TaskSpec::lease_key, such as "bed 4711 batch 0 0". Parsing any
+// other text returns nothing.
 std::string TextOf(const LeaseKey& key);
 std::optional<LeaseKey> ParseLeaseKey(std::string_view text);
 
@@ -56,8 +56,8 @@ std::optional<LeaseProcess> FindLeaseProcess(pid_t pid);
 // Whether this process is still running. Returns false if another process has reused its pid.
 bool Alive(const LeaseProcess& process);
 
-// A process that has adopted a lease is considered not started while it has this name. Its name
-// changes when it execs the real program.
+// The name of a process that has adopted a lease but has not yet started the real program. The name
+// changes when the process execs that program.
 inline constexpr std::string_view kWaitsForLease = "carma-wait";
 // Whether the process no longer has the name kWaitsForLease; empty if unknown. The name can be read
 // until the parent has reaped the process.

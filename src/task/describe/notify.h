@@ -97,7 +97,7 @@ struct NotifyRule {
 Result<NotifyRule> ParseNotifyRule(std::string_view text);
 // Whether the rule covers this event.
 bool Wants(const NotifyRule& rule, NotifyEvent event);
-// The rule without secrets: "me: end, fail".
+// The rule without secrets, such as "me: end, fail".
 std::string ShownRule(const NotifyRule& rule);
 
 // The value of Slurm's --mail-type: events, and words that have no effect in CARMA.

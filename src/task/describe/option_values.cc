@@ -46,7 +46,7 @@ std::optional<ClockTime> ParseClock(std::string_view text) {
   return ClockTime{*hour, *minute, *second};
 }
 
-// The moment with this time of day on the day in `parts`.
+// Combines the date in `parts` with the time of day in `clock`.
 Time FromTm(std::tm parts, const ClockTime& clock, bool utc) {
   parts.tm_hour = clock.hour;
   parts.tm_min = clock.minute;
@@ -56,7 +56,7 @@ Time FromTm(std::tm parts, const ClockTime& clock, bool utc) {
   return base::FromMs(static_cast<std::int64_t>(seconds) * 1000);
 }
 
-// The local time `clock`, `days` days from today.
+// Returns the time of day `clock` in local time, `days` days from today.
 Time LocalDayTime(Time now, const ClockTime& clock, int days) {
   std::tm parts = base::PartsOf(now, /*utc=*/false);
   parts.tm_mday += days;
@@ -156,7 +156,7 @@ Result<Unit> AddIndices(std::string_view piece, std::set<std::int64_t>& indices)
     return Invalid("array index " + std::to_string(*last) + " is above " +
                    std::to_string(core::kMaxArrayIndex));
   }
-  // The numbers are counted before the list is made, because a range may contain millions.
+  // Check the count before adding the indices, because a range may contain millions.
   const auto count = static_cast<std::size_t>((*last - *first) / *step) + 1;
   if (indices.size() + count > kMaxArrayTasks)
     return Invalid("an array may have at most " + std::to_string(kMaxArrayTasks) + " tasks");

@@ -14,8 +14,8 @@
 
 namespace carma::task {
 
-// Errors are kInvalid and say what was expected, but not for which option: "expected a date, not
-// 'x'".
+// All parsers in this file fail with kInvalid and a message such as "expected a date, not 'x'". The
+// caller adds the name of the option.
 std::unexpected<base::Error> Expected(std::string_view expected, std::string_view text);
 
 // Parses a task's earliest start time, relative to `now`:

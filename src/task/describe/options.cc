@@ -16,8 +16,8 @@
 namespace carma::task {
 namespace {
 
-// Stores one value, or leaves the draft unchanged on error. The error says what was expected, but
-// not for which option.
+// Stores one value, or leaves the draft unchanged on error. The error message says what was
+// expected but does not name the option.
 using Setter = Result<Unit> (*)(Draft&, std::string_view value);
 
 // A member of the draft or of its TaskSpec.
@@ -184,8 +184,8 @@ Result<Unit> SetRadEstimate(Draft& draft, std::string_view value) {
   return Unit{};
 }
 
-// Adds a notification target; a task may have several. "none" removes all targets named in the
-// script.
+// Adds a notification target; a task may have several. "none" removes all targets set so far, for
+// example those from the script.
 Result<Unit> SetNotify(Draft& draft, std::string_view value) {
   if (base::ToLower(value) == "none") {
     draft.spec.notify.clear();

@@ -19,8 +19,9 @@ class Description;
 // task then gets a whole GPU.
 inline constexpr std::int64_t kRadWholeGpu = 40'000;
 
-// Peak memory per GPU in MiB from each column, rounded up. (The original writes "MB" for the MiB of
-// nvidia-smi.) Empty if the file lacks the column.
+// Peak memory per GPU in MiB, rounded up, as given in each column. (The original system writes
+// "MB", but its values come from nvidia-smi and are in MiB.) A value is empty if the file lacks the
+// column.
 struct RadMemory {
   std::optional<std::int64_t> oracle;      // line 9, or "memory:" of the named form
   std::optional<std::int64_t> horus;       // line 10
@@ -41,8 +42,8 @@ struct RadFile {
   std::vector<std::string> command;  // split as a shell would do it, but run without a shell
   std::optional<std::string> model;  // as written
   std::optional<std::int64_t> batch_size;
-  // The policy word of the named form. In the positional form it is always "exclusive", and the
-  // original system never read it.
+  // Set only in the named form. The positional form also has a policy line, but it always says
+  // "exclusive", and the original system never read it.
   std::optional<bool> exclusive;
   int gpus = 1;
   RadMemory memory;

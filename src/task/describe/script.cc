@@ -242,7 +242,7 @@ Result<Unit> ApplyDirectives(Directives directives, const std::string& place,
   for (std::string& warning : directives.warnings) description.Warn(std::move(warning));
   if (directives.sbatch) {
     description.AddSlurm(directives.slurm);
-    // Set before the directives, which may override it.
+    // This default comes first, so that a directive can override it.
     if (const std::optional<int> gpus = GpusOf(*description.slurm()))
       CARMA_TRY(description.Set("gpus", std::to_string(*gpus), place));
   }

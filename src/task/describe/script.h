@@ -36,12 +36,13 @@ struct Directives {
 Result<Directives> ReadDirectives(std::string_view text, std::string_view path);
 
 // Makes the script the description's command, and applies its directives as the first settings.
-// Returns the errors of ReadDirectives, and those of Description::Set with "path:line".
+// Returns the errors of ReadDirectives() and Description::Set(), which begin with "path:line".
 Result<Unit> ApplyScript(std::string_view text, std::string_view path,
                          std::vector<std::string> args, Description& description);
 
-// Applies options from sbatch's command line. They override those of the script applied earlier.
-// Each word is an option with its value: "--ntasks=4". Returns kInvalid "sbatch: …" on failure.
+// Applies options from sbatch's command line. They override the options of a script that was
+// applied earlier. Each word is an option with its value, such as "--ntasks=4". Returns kInvalid
+// "sbatch: …" on failure.
 Result<Unit> ApplySbatch(const std::vector<std::string>& words, Description& description);
 
 }  // namespace carma::task

@@ -9,11 +9,11 @@
 
 namespace carma::task {
 
-// kWords: quotes, backslashes and comments (a blank followed by '#') have their usual meaning.
-// Everything else is literal. kCommand: the same, but text that a shell would interpret is
-// rejected, because it has a different meaning without a shell: ; | & > < ` unquoted, "$" before a
-// name, brace or parenthesis outside '…', and a leading VAR=value. File patterns (*.csv) remain
-// unchanged.
+// kWords: quotes, backslashes and comments (a '#' after a blank) have their usual meaning, and
+// everything else is literal.
+// kCommand: like kWords, but anything that needs a shell is an error: unquoted ; | & > < or `, a
+// "$" before a name, brace or parenthesis outside '…', and a leading VAR=value. File patterns
+// (*.csv) are allowed and stay as they are.
 enum class WordRules { kWords, kCommand };
 
 // Returns kInvalid for an unclosed quote, a trailing backslash, or text that the rules reject.

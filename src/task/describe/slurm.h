@@ -18,8 +18,8 @@ namespace carma::task {
 using SlurmWords = std::map<std::string, std::string, std::less<>>;
 using SlurmVariables = std::map<std::string, std::string>;
 
-// An option of sbatch (and usually srun) that has an effect only on a cluster. It is listed so that
-// its value is not mistaken for another word.
+// An option of sbatch (and usually of srun) that is not one of CARMA's own. The parser must know
+// whether it takes a value, to tell whether the next word belongs to it.
 struct SlurmOption {
   std::string_view name;
   char letter;  // 0: none
@@ -50,10 +50,10 @@ SlurmVariables VariablesOf(const SlurmWords& words, int gpus);
 // process, or processes per GPU, without a total.
 std::optional<int> GpusOf(const SlurmWords& words);
 
-// Fills in the cores and the host memory if the description does not set them. The cores are those
-// of all processes together; the options may give memory per node, core or GPU. task.gpus must
-// already be set. `--mem=0` (the whole node) is ignored. Returns one sentence per value that cannot
-// be parsed.
+// Sets the number of cores and the host memory if the description does not set them. The result
+// covers all processes together, whether the options give cores per process or per GPU, and memory
+// per node, core or GPU. task.gpus must already be set. `--mem=0` (the whole node) is ignored.
+// Returns one sentence for each value that cannot be parsed.
 std::vector<std::string> FillHost(const SlurmWords& words, core::TaskRequest& task);
 
 // SLURM_ARRAY_TASK_COUNT, _MIN, _MAX and _STEP for these indices (ascending).

@@ -235,15 +235,14 @@ std::string UmaskText(mode_t bits);
 // bytes. Returns kInvalid "field: expected …" if it breaks one.
 Result<Unit> Validate(const TaskSpec& spec);
 
-// The core's part of the description, as a request from this user.
+// Returns the part of the description that the scheduler core needs, as a request by this user.
 core::TaskRequest ToRequest(const TaskSpec& spec, std::uint32_t uid, std::string user = {});
 
 // Returns one JSON object, as in the body of POST /v1/tasks and in the store. Omits optional fields
 // that are not set, and fields marked unless_empty that are 0 or empty.
 std::string ToJsonText(const TaskSpec& spec);
-// Writes JSON equivalent to ToJsonText's, but reuses the text of the last environment if it is
-// unchanged. In a batch of thousands of tasks, all environments are identical and make up most of
-// each description.
+// Like ToJsonText(), but reuses the JSON of the last environment if the next task has the same one.
+// All tasks of a large batch have the same environment, and it makes up most of their descriptions.
 class SpecWriter {
  public:
   std::string Text(const TaskSpec& spec);
