@@ -251,8 +251,8 @@ class SpecWriter {
   std::map<std::string, std::string> environment_;
   std::string environment_text_;  // environment_ as JSON
 };
-// common: values for absent fields. Rejects unknown fields and applies Validate(). Returns kInvalid
-// with a JSON pointer on failure.
+// Parses a description and applies Validate(). Unknown fields are errors. Returns kInvalid with a
+// JSON pointer on failure. common: the values of fields that the text omits.
 Result<TaskSpec> SpecFromJsonText(std::string_view text, const TaskSpec& common = {});
 
 // Values of the placeholders in a task's file names.

@@ -11,8 +11,8 @@
 
 namespace carma::task {
 
-// Fields as in TaskSpec, but with time_limit_s in seconds and begin_ms since the epoch. Empty
-// fields are omitted.
+// Writes the fields of TaskSpec under their names in the API, such as time_limit_s (seconds) and
+// begin_ms (milliseconds since the epoch). Empty fields are omitted.
 nlohmann::json ToJson(const TaskSpec& spec);
 // pointer: position of this object in its document, such as "/tasks/3". common: values for absent
 // fields. Returns the same errors as SpecFromJsonText.

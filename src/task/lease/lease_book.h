@@ -57,15 +57,15 @@ class LeaseBook {
   pid_t daemon_;
 };
 
-// Adds the member and writes it to disk. When the first process adopts a lease, only the keeper
-// remains of the earlier members, and it is written too. Returns kConflict if the process has
-// exited or the lease has too many processes. Also fails on disk errors.
+// Adds the member and records it on disk. If the lease was not adopted before, also records its
+// keepers and removes its other members. Returns kConflict if the process has exited or the lease
+// has too many processes. Also fails on disk errors.
 Result<Unit> AddLeaseMember(Lease& lease, LeaseMember member);
 
 // The environment variables for a granted lease's process.
 std::map<std::string, std::string> EnvironmentOf(const LaunchOrder& order);
 
-// The end to assume for a lease whose processes exited without reporting to carmad.
+// How a lease is assumed to have ended if its processes exited without a report to carmad.
 LeaseEnd UnreportedEnd(const std::string& ends_dir, core::TaskId id, const Lease& lease);
 
 }  // namespace carma::task

@@ -1,14 +1,16 @@
-// Attempts whose process is started by another launcher. When the core starts such a task, its GPUs
-// are granted, and the order waits until the intended process adopts the lease. From then on, that
-// process is the task. When it exits, for whatever reason, the attempt ends without a report.
+// Handles leases, which are tasks whose process is not started by carmad. When the core starts such
+// a task, its GPUs are granted, and the launcher waits until the intended process adopts the lease.
+// From then on, that process is the task. When it exits, for whatever reason, the attempt ends
+// without a report.
 //
 // A lease with a key (LeaseKey) is for a step of a workload manager's job, and the process that
 // requested it is the step's keeper. One or more processes below the keeper may adopt the lease.
 // The lease ends when all of these processes and the keeper are gone. A keeper is never signalled.
 //
-// A process that adopts the lease under the name kWaitsForLease has not started yet. The attempt
-// starts when the process has another name, or after Options::adoption_limit. If the process exits
-// earlier, nothing has started and the launch has failed, as for a grant that is not adopted.
+// A process that adopts the lease under the name kWaitsForLease has not started the real program
+// yet. The attempt starts when the process takes another name, or after Options::adoption_limit. If
+// the process exits before that, the launch has failed, just as if no process had adopted the
+// lease.
 //
 // A restarted carmad restores its state from the lines of the file `lease` in an attempt's folder:
 //   {…}              granted: the intended process, and the environment that it gets
@@ -44,20 +46,21 @@ class LeaseLauncher : public Launcher, public LeaseBook {
     std::chrono::milliseconds kill_limit{10'000};
     // This process and its ancestors cannot have a lease (lease_processes.h).
     pid_t daemon = ::getpid();
-    // Folder with one JSON file per lease, named by its id and written by root or by this process's
-    // user: exit_code, signal, stderr_tail, and the keeper's pid. Empty: no such folder.
+    // Folder in which keepers leave their reports, one JSON file per lease. The file is named after
+    // the lease's id and contains exit_code, signal, stderr_tail and the keeper's pid. It must
+    // belong to root or to this process's user. Empty: no such folder.
     std::string ends_dir;
   };
   // Called from Poll(), on the owner's loop.
   struct Listener {
     std::function<void(core::TaskId)> gone;     // a waiting process has exited
     std::function<void(core::TaskId)> granted;  // Granted() is true from now on
-    // Descendants of this process also belong to the task. Called after the event that reports that
-    // the process has started.
+    // The process is a keeper of the lease, so its descendants belong to the task too. Called after
+    // the event that reports the start of the task.
     std::function<void(core::TaskId, const base::ProcessId&)> joined = nullptr;
   };
 
-  // others: starts all tasks that are not leases. Returns a system error on failure.
+  // others: the launcher for tasks that are not leases. Returns a system error on failure.
   static Result<std::unique_ptr<LeaseLauncher>> Make(std::unique_ptr<Launcher> others,
                                                      Options options);
   virtual void Listen(Listener listener) = 0;

@@ -13,8 +13,8 @@
 
 namespace carma::task {
 
-// Why this process cannot have a lease, as the rest of a sentence: it is process 1, carmad, an
-// ancestor of carmad, or one of carmad's helpers. Empty if it can have a lease.
+// Returns why this process cannot have a lease, for example "is carmad". Also refused are process
+// 1, the ancestors of carmad, and carmad's helpers. Empty if it can have a lease.
 std::optional<std::string> WhyNoLease(pid_t pid, pid_t daemon);
 
 // Whether `process` is `above` or a descendant of it.

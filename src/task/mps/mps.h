@@ -16,7 +16,7 @@
 
 namespace carma::task {
 
-// Which servers exist (collocation.mps_servers).
+// Which MPS servers carmad runs, as set by collocation.mps_servers.
 enum class MpsScope {
   kUser,    // one per user, for all whole GPUs
   kGpu,     // one per user and GPU
@@ -35,14 +35,15 @@ struct MpsServerId {
   friend auto operator<=>(const MpsServerId&, const MpsServerId&) = default;
 };
 
-// The shared server, and the name of a server as in core::Sharing::server.
+// Returns the id of the shared server. MpsServerName() and MpsServerNamed() convert between an id
+// and the text in core::Sharing::server.
 MpsServerId SharedMpsServer(std::string gpus);
 std::string MpsServerName(const MpsServerId& id);
 MpsServerId MpsServerNamed(std::uint32_t uid, std::uint32_t gid, const std::string& name);
 
-// Last component of a server folder's path: the last characters of the (last) UUID, and the GPU
-// count if there are several. The name is short because the folder contains a Unix socket, whose
-// path may have at most 107 bytes.
+// The last component of a server folder's path: the end of the last GPU's UUID, followed by the
+// number of GPUs if there are several. The name is short because the folder contains a Unix socket,
+// whose path may have at most 107 bytes.
 std::string MpsFolderName(const std::string& gpus);
 // First component of the path: the UID, or kSharedMpsFolder for the shared server.
 inline constexpr char kSharedMpsFolder[] = "shared";
@@ -54,8 +55,9 @@ std::string MpsLogDir(const std::string& dir, const MpsServerId& id);
 std::string MpsLogName(const std::string& gpus);  // last component of the log directory's path
 
 // Whether MPS can enforce a memory limit per process. This requires a server with one GPU, which is
-// then device 0 in every process. If a process sees fewer devices than the list of limits contains,
-// as a launcher's worker does, CUDA silently ignores the list.
+// then device 0 in every process. With several GPUs, a process may see only some of them, like each
+// worker of a launcher. CUDA then silently ignores the limits, because it finds more limits than
+// devices.
 bool MpsLimitHolds(const std::string& gpus);
 // Environment of a client task. It includes the task's limits and its priority among its server's
 // clients: normal for a latency-sensitive task, otherwise below normal.
@@ -82,7 +84,7 @@ enum class MpsServerState {
 // Returns kNotFound if the server does not exist or has exited, kInvalid if the reply is unknown.
 Result<MpsServerState> ParseMpsServerState(std::string_view text);
 
-// A named server of protocol 3, from a line of `server list`: name, user, process, state and more.
+// One server in the reply to `server list` of protocol 3, in which servers have names.
 struct MpsServerRow {
   std::string name;
   std::uint32_t uid = 0;
@@ -111,8 +113,8 @@ Result<MpsPartitions> ParseMpsPartitions(std::string_view text, const std::strin
 // Extracts a new partition's id from the reply to `sm_partition add`. If it contains none, returns
 // kUnavailable and quotes the reply.
 Result<std::string> ParseMpsPartitionAdded(std::string_view text, const std::string& gpu);
-// Number of chunks for this share of the SMs, 0..1. At least one; otherwise rounded down, so that
-// shares that add up to at most 1 also fit as chunks.
+// Converts a share of the SMs (0..1) to a number of chunks. Rounds down, so that shares with a sum
+// of at most 1 fit together, but returns at least 1.
 int MpsChunks(double share, const MpsPartitions& of);
 
 // Checks the reply to terminate_client, which is empty or 0 on success. Otherwise returns

@@ -95,7 +95,8 @@ std::vector<std::string> Environment(const MpsOrder& order, const UserInfo& user
   if (!user.name.empty()) environment["USER"] = environment["LOGNAME"] = user.name;
   environment["CUDA_MPS_PIPE_DIRECTORY"] = MpsPipeDir(order.dir, order.id);
   environment["CUDA_MPS_LOG_DIRECTORY"] = MpsLogDir(order.dir, order.id);
-  // Driver branch 615 also has protocol 3; older branches ignore this variable.
+  // Selects protocol 2 on driver branch 615, which also has protocol 3. Older branches ignore this
+  // variable.
   environment.try_emplace("CUDA_MPS_PROTOCOL_VERSION", "2");
   environment["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID";
   environment["CUDA_VISIBLE_DEVICES"] = order.id.gpus;

@@ -51,10 +51,10 @@ class MpsControl {
 
   // Starts daemon and server if they are not running, and waits until the server accepts clients.
   // If the server exits during startup, the call fails immediately, and the error contains the
-  // cause from its log. A server that does not become ready is stopped. partitions: a daemon
-  // started by this call divides the SMs if the driver can do that. Every error message is a
-  // sentence. On failure, returns kNotFound (no such program), kUnavailable (refused, exited, no
-  // reply in time, the server is in a faulted state), kDenied or kIo.
+  // cause from its log. A server that does not become ready is stopped. partitions: whether a
+  // daemon that this call starts should divide the SMs, if the driver can do that. Every error
+  // message is a sentence. On failure, returns kNotFound (no such program), kUnavailable (refused,
+  // exited, no reply in time, the server is in a faulted state), kDenied or kIo.
   Result<MpsServer> Ready(Deadline deadline, bool partitions = false) const;
   // Starts the daemon, queries it and stops it again, without starting a server. The folder must be
   // unused. Returns the same errors as Ready().
@@ -73,7 +73,7 @@ class MpsControl {
   // Makes a new partition with this share of the SMs. Returns kConflict if other partitions leave
   // too few SMs, and kUnavailable if the daemon refuses for a different reason or does not reply.
   Result<MpsPartition> AddPartition(double share, Deadline deadline) const;
-  // Returns kUnavailable if the daemon does not reply. Does not check what it replies.
+  // Returns kUnavailable if the daemon does not reply. The content of the reply is not checked.
   Result<Unit> RemovePartition(const std::string& partition, Deadline deadline) const;
 
   // Stops the daemon and the server, kills their remaining processes at the deadline, and removes
@@ -90,7 +90,8 @@ class MpsControl {
   // option or this process is not root, and other errors if its help could not be read.
   Result<std::string> MultiUserOption(Deadline deadline) const;
   void EndLate() const;
-  // asked: log positions from before the server was requested. said: the daemon's reply.
+  // asked: positions in the logs from before this object requested the server. said: the daemon's
+  // reply to that request.
   bool TakesClients(const MpsServer& server, const std::optional<MpsLogMark>& asked) const;
   base::Error WhyNoServer(const MpsLogMark& asked, const std::string& said) const;
   void End(const base::ProcessId& daemon, Deadline deadline) const;
@@ -113,8 +114,8 @@ class MpsControl {
 // user cannot have such a server.
 Result<MpsAbilities> TryMps(MpsSetup setup, bool shared, MpsControl::Deadline deadline);
 
-// Servers below setup.dir whose control daemons were left running by an earlier carmad. gpus: the
-// GPU sets to consider, each in the form of MpsServerId::gpus.
+// Finds the control daemons that an earlier carmad left running below setup.dir, and returns their
+// servers. gpus: the sets of GPUs to look for, each written as in MpsServerId::gpus.
 std::vector<MpsServerId> FindMpsServers(const MpsSetup& setup,
                                         const std::vector<std::string>& gpus);
 

@@ -29,7 +29,8 @@ UniqueFd OpenFolder(int parent, const std::string& name) {
   return UniqueFd(::openat(parent, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
 }
 
-// mps_dir itself belongs to carmad, but the folders below it do not.
+// Only mps_dir itself belongs to carmad. The folders below it belong to users, who may replace them
+// with links.
 UniqueFd OpenUserFolder(const std::string& dir, const MpsServerId& id) {
   const UniqueFd base(::open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   return base ? OpenFolder(base.get(), MpsOwnerFolder(id)) : UniqueFd();
@@ -96,7 +97,8 @@ std::optional<pid_t> MpsLockHolder(const std::string& pipe_dir) {
   lock.l_type = F_WRLCK;
   lock.l_whence = SEEK_SET;
   if (!fd || ::fcntl(fd.get(), F_GETLK, &lock) != 0 || lock.l_type == F_UNLCK) return std::nullopt;
-  // 0: the process is not in our pid namespace; -1: this kind of lock does not name its process.
+  // l_pid is 0 for a process outside our pid namespace, and -1 for a lock that does not belong to a
+  // process.
   if (lock.l_pid <= 1) return std::nullopt;
   return lock.l_pid;
 }

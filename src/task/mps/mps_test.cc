@@ -314,7 +314,7 @@ TEST_F(MpsControlTest, ReportsEveryFailureInASentence) {
 }
 
 TEST_F(MpsControlTest, TriesADaemonAndEndsIt) {
-  // The stand-in lists no servers, like a daemon without servers.
+  // A daemon without a server replies like this.
   fake_.Write("/status", "Server 1 not found\n");
   const auto abilities = Control().Try(Soon());
   ASSERT_TRUE(abilities) << abilities.error().message;
