@@ -1,4 +1,4 @@
-// The order for one notice, which carmad passes to carma-notify as JSON on standard input.
+// The order to send one notice, which carmad passes to carma-notify as JSON on standard input.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ struct NoticeOrder {
   std::uint32_t uid = 0;  // the notice is sent with this user's privileges
   std::uint32_t gid = 0;
   std::string user;  // the user name at submission; empty: not checked
-  // Additional variables, such as the proxies for webhooks.
+  // Additional environment variables, such as the proxies for webhooks.
   std::map<std::string, std::string> environment;
   std::string sendmail = "/usr/sbin/sendmail";
   base::Duration limit{30'000};  // time limit per attempt to send (real time)

@@ -96,7 +96,7 @@ SendResult SendMail(const NoticeOrder& order, const NotifyTarget& target, const 
   if (address.empty())
     return Failed(fmt::format("cannot send mail to UID {}: it has no user name", user.uid));
   RunRequest run = RequestFor(order, user);
-  // With -i, a line with a single dot is ordinary text. The address cannot begin with a dash.
+  // -i: a line with a single dot does not end the message. The address never begins with a dash.
   run.words = {order.sendmail, "-i", "--", address};
   run.input =
       MailOf(order, address, base::ShortHostName(), base::SystemClock().Now(), EndOfOutput(order));

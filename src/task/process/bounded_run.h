@@ -14,7 +14,7 @@ struct RunRequest {
   std::vector<std::string> words;
   std::string input = {};       // standard input of the program
   std::string more_input = {};  // content of its descriptor 3; empty: not opened
-  // Each is "NAME=value"; empty: this process's own environment.
+  // The program's environment as "NAME=value" strings; empty: this process's own environment.
   std::optional<std::vector<std::string>> environment = {};
   std::string folder = "/";                 // working folder; empty: this process's own
   std::size_t kept = 4096;                  // maximum bytes returned of `output`, and of `errors`

@@ -13,7 +13,7 @@
 
 namespace carma::task {
 
-// A place where groups may be made.
+// A cgroup in which this process may make groups.
 struct CgroupBase {
   std::string root;    // mount point of the v2 tree, for example "/sys/fs/cgroup"
   std::string path;    // folder below `root` where this process may make groups; empty: none
@@ -21,15 +21,15 @@ struct CgroupBase {
   friend bool operator==(const CgroupBase&, const CgroupBase&) = default;
 };
 
-// Where this process may make groups for tasks: PlaceForTasks() of its own group in the v2 tree. On
-// a machine that also has version 1, only the v2 tree ("unified") counts. Reads /proc and checks
-// permissions, but changes nothing.
+// Finds the cgroup in which this process may make groups for tasks, by passing its own cgroup to
+// PlaceForTasks(). On a machine that also has version 1, only the v2 tree ("unified") counts. Reads
+// /proc and checks permissions, but changes nothing.
 CgroupBase FindCgroupBase();
-// Finds the place from the contents of /proc/self/cgroup and /proc/self/mountinfo. Does not check
-// permissions.
+// Finds this process's own cgroup in the contents of /proc/self/cgroup and /proc/self/mountinfo.
+// Does not check permissions.
 CgroupBase ParseCgroupPlace(std::string_view self_cgroup, std::string_view mountinfo);
-// Returns `base` if this process may make groups there. Otherwise returns a place with an empty
-// path and the reason.
+// Returns `base` if this process may make groups there. Otherwise returns a CgroupBase with an
+// empty path and the reason.
 CgroupBase IfWritable(CgroupBase base);
 
 // The subgroup into which the service manager puts carmad if it supports DelegateSubgroup= (systemd
@@ -41,12 +41,12 @@ inline constexpr std::string_view kDaemonGroup = "carmad.daemon";
 // cgroup alive while no task is running, and is moved to the subgroup kKeeperGroup.
 inline constexpr std::string_view kTasksUnit = "carmad-tasks.service";
 inline constexpr std::string_view kKeeperGroup = "carmad.keeper";
-// The place for tasks' groups. daemon: carmad's own place. Returns its parent group if carmad is in
-// the subgroup kDaemonGroup, and otherwise the group of kTasksUnit. If that group does not exist or
-// is not writable, returns `daemon` itself.
+// Chooses the cgroup for the tasks' groups. daemon: carmad's own cgroup. If carmad is in the
+// subgroup kDaemonGroup, this is the parent of that subgroup, otherwise the cgroup of kTasksUnit.
+// If that cgroup does not exist or is not writable, returns `daemon`.
 CgroupBase PlaceForTasks(CgroupBase daemon);
 
-// Which limits the kernel enforces for groups made in a place.
+// Which limits the kernel enforces for groups made in a CgroupBase.
 struct CgroupControls {
   bool processes = false;
   bool cpu = false;    // CPU time
@@ -55,8 +55,8 @@ struct CgroupControls {
   std::string why_not;  // why a limit is missing, as one clause
   friend bool operator==(const CgroupControls&, const CgroupControls&) = default;
 };
-// Enables all available controllers of this place. This is impossible in a group with processes, so
-// the process of kTasksUnit is moved out first.
+// Enables all available controllers in `base`. The kernel refuses this in a group with processes,
+// so the process of kTasksUnit is moved out first.
 CgroupControls EnableControls(const CgroupBase& base);
 
 // One task's group.
@@ -79,7 +79,7 @@ class TaskCgroup {
   bool WeighCpus(int cpus) const;
   // Limits the group's CPU time to that of `cpus` cores.
   bool CapCpus(int cpus) const;
-  // Restricts the group to these cores, in the form of base/cpu_list.h; empty: all cores.
+  // Restricts the group to these cores, for example "0-3,8" (base/cpu_list.h); empty: all cores.
   bool ConfineTo(const std::string& cores) const { return ConfineTo(path_, cores); }
   // Limits the group's memory and gives it no swap. If the limit is exceeded, all processes of the
   // group are killed together.
@@ -87,7 +87,7 @@ class TaskCgroup {
   // Memory kills so far, counted by the group or, without a memory controller, by its parent group.
   // Empty if they are not counted.
   std::optional<std::int64_t> OomKills() const;
-  // Whether OomKills() counts for this group itself.
+  // Whether OomKills() counts only the kills in this group, rather than those in its parent group.
   bool CountsOomKills() const;
   // Kills all processes of the group and of the groups below it in one step. Returns false if the
   // kernel cannot do that (before 5.14).
@@ -95,7 +95,7 @@ class TaskCgroup {
   bool Remove() const { return RemoveCgroup(path_); }
 
   static bool ConfineTo(const std::string& path, const std::string& cores);
-  // The same operations by path, for a group whose shim is gone.
+  // These take a path, so that they also work for a group whose shim is gone.
   static bool KillCgroup(const std::string& path);
   // Removes the group and its subgroups. Returns false while it contains processes.
   static bool RemoveCgroup(const std::string& path);

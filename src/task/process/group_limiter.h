@@ -18,11 +18,12 @@ struct GpuMemoryLimit {
   friend bool operator==(const GpuMemoryLimit&, const GpuMemoryLimit&) = default;
 };
 
-// The limits in the form of LaunchOrder::memory_limits: UUID, soft and hard limit for each GPU.
+// Converts limits to the strings in LaunchOrder::memory_limits: UUID, soft and hard limit for each
+// GPU.
 std::vector<std::string> LimitWords(const std::vector<GpuMemoryLimit>& limits);
-// The words for the same hard limits without guaranteed memory.
+// Returns a copy of `words` in which all soft limits are 0, so that no memory is guaranteed.
 std::vector<std::string> HardLimitWords(const std::vector<std::string>& words);
-// The words that remove these limits.
+// Returns a copy of `words` in which all limits are 0, which removes them.
 std::vector<std::string> NoLimitWords(const std::vector<std::string>& words);
 
 inline constexpr std::chrono::milliseconds kLimiterPatience{3'000};

@@ -22,8 +22,9 @@ struct HostFacts {
 // be read are missing.
 HostFacts ReadHostFacts(const std::string& root, const std::string& cgroup);
 
-// Returns the configured values (0: not counted). The default is everything except a reserve for
-// the system: one CPU if there are 8 or more, and a tenth of the memory, at most 16 GiB.
+// Returns how many cores and how much memory tasks may use: the configured values (0: not counted)
+// or, by default, everything except a reserve for the system. The reserve is one CPU if there are 8
+// or more, and a tenth of the memory, at most 16 GiB.
 core::HostInfo ForTasks(const HostFacts& facts, const std::optional<int>& cpus,
                         const std::optional<std::int64_t>& memory_mib);
 

@@ -31,8 +31,8 @@ std::vector<pid_t> AllProcesses() {
   return pids;
 }
 
-// Returns the user's processes for which `fits` accepts the strings in this file in /proc/PID. Each
-// string in the file ends with a NUL byte.
+// Returns the user's processes for which `fits` accepts the content of /proc/PID/<file>, split at
+// its NUL bytes.
 template <class Fits>
 std::vector<base::ProcessId> ProcessesWith(uid_t uid, const char* file, Fits fits) {
   std::vector<base::ProcessId> found;

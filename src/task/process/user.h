@@ -40,10 +40,12 @@ bool CanSwitchUser();
 Result<Unit> BecomeUser(const UserInfo& user);
 
 // Limits the user's processes and threads, so that a fork bomb does not use up the processes that
-// the daemon and other users need. Call it only in a child that is about to exec. 0: no limit.
+// the daemon and other users need. Call it only in a child that is about to exec. most: 0 means no
+// limit.
 void LimitProcesses(std::int64_t most);
-// Resets this process's inherited protection from the kernel's memory kills (a negative score).
-// Keeps a positive value, which makes the process a likelier victim. file: only set in tests.
+// Gives up any protection from the OOM killer that this process has inherited: a negative score is
+// set to 0. A positive score, which makes the process a likelier victim, stays. file: other files
+// are used only in tests.
 void GiveUpMemoryProtection(const std::string& file = "/proc/self/oom_score_adj");
 // Resets all signals to their default actions and unblocks them.
 void ResetSignals();

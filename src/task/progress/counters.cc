@@ -92,7 +92,7 @@ struct Found {
   std::size_t end = 0;
 };
 
-// Most of the time spent on a line is spent here, so this is a single pass.
+// Reading a line spends most of its time here, so this is a single pass.
 std::optional<Found> FindLoop(string_view line) {
   std::array<std::optional<Found>, kKeys.size()> by_key;
   for (std::size_t at = 0; at < line.size(); ++at) {
@@ -142,7 +142,7 @@ bool HasRate(string_view line) {
   return HasWord(line, "lr") || HasWord(line, "learning_rate") || HasWord(line, "learning rate");
 }
 
-// Whether ",000" is at this position and no further digit follows.
+// Whether a comma and exactly three digits are at this position, as in "12,000".
 bool ThousandsAt(string_view text, std::size_t at) {
   if (at + 4 > text.size() || text[at] != ',') return false;
   const bool digits = IsDigit(text[at + 1]) && IsDigit(text[at + 2]) && IsDigit(text[at + 3]);
@@ -263,7 +263,7 @@ std::optional<Reading> ReadCounters(string_view line) {
   reading.result = line.contains('{');
   AddMeasures(reading, line);
   const bool works = reading.loss || reading.eta_s || HasReward(line) || Trains(line);
-  // A line such as "batch: 64, lr: 0.1" may show settings.
+  // A line such as "batch: 64, lr: 0.1" may only list the program's settings.
   const bool measured = works || (HasRate(line) && !setting);
   reading.weak = batches && !measured && !reading.epoch && reading.phase == Phase::kTrain;
   if (plain && !measured && !reading.epoch && reading.phase != Phase::kEval) return std::nullopt;

@@ -58,8 +58,8 @@ std::optional<string_view> OfRankZero(string_view line) {
   return line.substr(scan.at);
 }
 
-// Splits "3: Epoch 1/10 …" of `srun --label` into the rank and the rest. The rest must name the
-// epoch, because otherwise the number may be the epoch itself.
+// Splits a line of `srun --label`, such as "3: Epoch 1/10 …", into the rank and the text after it.
+// That text must contain an epoch counter. Otherwise the number could itself be the epoch.
 std::optional<std::pair<double, string_view>> LabelOfRank(string_view line) {
   Scan scan{line};
   scan.SkipAny(" ", 8);

@@ -22,8 +22,8 @@ struct Reading {
   std::optional<double> rate_per_s;
   std::optional<double> eta_s;
   std::optional<double> loss;
-  // The epoch counter, separate from the loop. In Ultralytics rows, the epoch is the loop, and
-  // `row` is set.
+  // The epoch counter, if the line has one in addition to `loop`. In Ultralytics rows, `loop`
+  // counts epochs, and `row` is set.
   std::optional<Counter> epoch;
   std::optional<double> row;  // finished share of the current epoch, 0..1
   bool bar = false;
@@ -43,7 +43,7 @@ std::optional<Counter> ReadUltralytics(std::string_view row, int figures = 0);
 // "step 500 | loss 2.3". A counter without a total counts only if the line also has a loss or an
 // end time.
 std::optional<Reading> ReadCounters(std::string_view line);
-// The part of ReadCounters for lines without a word before the counter: "Train: 3 [50/1251 (4%)]",
+// Used by ReadCounters for lines in which no word precedes the counter: "Train: 3 [50/1251 (4%)]",
 // "[12] train-rmse:0.12", "391/391 - 14s - loss: 0.8".
 std::optional<Reading> ReadShape(std::string_view line);
 // Reads any pair in brackets in a line with a loss: "[120/1000] loss: 0.5", "Training  [

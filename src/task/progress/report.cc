@@ -29,7 +29,7 @@ Result<ProgressReport> ParseProgressReport(std::string_view text) {
   const base::Json json = CARMA_TRY(base::ParseJson(text));
   Result<ProgressReport> report =
       base::FieldsFromJson<ProgressReport>(json, "", base::Unknown::kPassedOver);
-  // Both fields are shown to users unchanged, so they are checked.
+  // Users see the phase and the unit unchanged, so both are checked here.
   if (report && (!ProgressReport::IsPhase(report->phase) || !ProgressReport::IsUnit(report->unit)))
     return Invalid("progress: unknown phase or unit");
   return report;

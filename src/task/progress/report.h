@@ -57,7 +57,8 @@ struct ProgressReport {
 std::string ToText(const ProgressReport& report);
 Result<ProgressReport> ParseProgressReport(std::string_view text);
 
-// Whether nothing has changed for ten times the longest step and for at least ten minutes.
+// Whether the progress has been unchanged for more than ten minutes and for more than ten times the
+// longest step.
 bool IsStalled(const ProgressReport& report, std::int64_t now_ms);
 
 }  // namespace carma::task
