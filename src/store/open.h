@@ -11,7 +11,8 @@
 
 namespace carma::store {
 
-// The database file in the state folder. SQLite creates "-wal" and "-shm" files next to it.
+// The name of the database file in the state folder. SQLite creates "-wal" and "-shm" files next to
+// it.
 inline constexpr std::string_view kFileName = "carma.db";
 
 // Converts an SQLite exception to kCorrupt (damage), kUnavailable (another process holds the lock)

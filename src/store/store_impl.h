@@ -57,7 +57,7 @@ struct Store::Impl {
     statements.clear();
     if (!db) return;
     // Moves the log into the database, so that a closed store is a single file. If this fails, for
-    // example because the disk is full, nothing is lost, because the log stays.
+    // example because the disk is full, the log stays and nothing is lost.
     db->tryExec("PRAGMA wal_checkpoint(TRUNCATE)");
   }
 

@@ -12,7 +12,7 @@ namespace carma::store {
 
 // ---- task ----
 
-// The columns that store a request. All but three are named like the fields of the API.
+// The columns that store a request. All but three have the names of the API fields.
 template <class Visitor>
 class RequestColumns {
  public:

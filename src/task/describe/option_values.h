@@ -14,8 +14,8 @@
 
 namespace carma::task {
 
-// All parsers in this file fail with kInvalid and a message such as "expected a date, not 'x'". The
-// caller adds the name of the option.
+// On failure, the parsers in this file return kInvalid with a message such as "expected a date, not
+// 'x'". The caller adds the name of the option.
 std::unexpected<base::Error> Expected(std::string_view expected, std::string_view text);
 
 // Parses a task's earliest start time, relative to `now`:

@@ -20,8 +20,7 @@ class Description;
 inline constexpr std::int64_t kRadWholeGpu = 40'000;
 
 // Peak memory per GPU in MiB, rounded up, as given in each column. (The original system writes
-// "MB", but its values come from nvidia-smi and are in MiB.) A value is empty if the file lacks the
-// column.
+// "MB" but means MiB, the unit of nvidia-smi.) A value is empty if the file lacks the column.
 struct RadMemory {
   std::optional<std::int64_t> oracle;      // line 9, or "memory:" of the named form
   std::optional<std::int64_t> horus;       // line 10

@@ -50,10 +50,10 @@ SlurmVariables VariablesOf(const SlurmWords& words, int gpus);
 // process, or processes per GPU, without a total.
 std::optional<int> GpusOf(const SlurmWords& words);
 
-// Sets the number of cores and the host memory if the description does not set them. The result
-// covers all processes together, whether the options give cores per process or per GPU, and memory
-// per node, core or GPU. task.gpus must already be set. `--mem=0` (the whole node) is ignored.
-// Returns one sentence for each value that cannot be parsed.
+// Fills in the number of cores and the host memory, for all processes together, if the description
+// does not set them. The options may give the memory per node, core or GPU. task.gpus must already
+// be set. `--mem=0` (the whole node) is ignored. Returns one sentence for each value that cannot be
+// parsed.
 std::vector<std::string> FillHost(const SlurmWords& words, core::TaskRequest& task);
 
 // SLURM_ARRAY_TASK_COUNT, _MIN, _MAX and _STEP for these indices (ascending).

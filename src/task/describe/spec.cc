@@ -343,7 +343,7 @@ std::string ExpandPath(const std::string& pattern, const TaskSpec& spec, const P
   for (std::size_t i = 0; i < pattern.size(); ++i) {
     std::size_t at = i + 1;
     std::size_t width = 0;
-    // Slurm also limits the width to ten digits.
+    // As in Slurm, numbers are padded to at most ten digits.
     while (at < pattern.size() && pattern[at] >= '0' && pattern[at] <= '9') ++at;
     if (at > i + 1)
       width =

@@ -242,7 +242,8 @@ core::TaskRequest ToRequest(const TaskSpec& spec, std::uint32_t uid, std::string
 // that are not set, and fields marked unless_empty that are 0 or empty.
 std::string ToJsonText(const TaskSpec& spec);
 // Like ToJsonText(), but reuses the JSON of the last environment if the next task has the same one.
-// All tasks of a large batch have the same environment, and it makes up most of their descriptions.
+// The tasks of a large batch usually have the same environment, and it makes up most of their
+// descriptions.
 class SpecWriter {
  public:
   std::string Text(const TaskSpec& spec);

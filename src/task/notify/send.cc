@@ -96,7 +96,8 @@ SendResult SendMail(const NoticeOrder& order, const NotifyTarget& target, const 
   if (address.empty())
     return Failed(fmt::format("cannot send mail to UID {}: it has no user name", user.uid));
   RunRequest run = RequestFor(order, user);
-  // -i: a line with a single dot does not end the message. The address never begins with a dash.
+  // With -i, a line with a single dot does not end the message. The address never begins with a
+  // dash.
   run.words = {order.sendmail, "-i", "--", address};
   run.input =
       MailOf(order, address, base::ShortHostName(), base::SystemClock().Now(), EndOfOutput(order));

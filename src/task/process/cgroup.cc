@@ -174,7 +174,8 @@ CgroupControls EnableControls(const CgroupBase& base) {
 
 Result<TaskCgroup> TaskCgroup::Create(const std::string& base, const std::string& name) {
   const std::string path = base + "/" + name;
-  // An existing group of this name must be an empty one from an earlier start of this container.
+  // A group of this name may be left over from before a restart of the container. It is replaced if
+  // it is empty.
   if (::mkdir(path.c_str(), 0755) != 0 &&
       !(errno == EEXIST && RemoveCgroup(path) && ::mkdir(path.c_str(), 0755) == 0)) {
     return FailErrno(errno, path);

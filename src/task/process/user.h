@@ -44,8 +44,8 @@ Result<Unit> BecomeUser(const UserInfo& user);
 // limit.
 void LimitProcesses(std::int64_t most);
 // Gives up any protection from the OOM killer that this process has inherited: a negative score is
-// set to 0. A positive score, which makes the process a likelier victim, stays. file: other files
-// are used only in tests.
+// set to 0. A positive score, which makes the process a likelier victim, stays. file: set only in
+// tests.
 void GiveUpMemoryProtection(const std::string& file = "/proc/self/oom_score_adj");
 // Resets all signals to their default actions and unblocks them.
 void ResetSignals();

@@ -92,7 +92,7 @@ struct Found {
   std::size_t end = 0;
 };
 
-// Reading a line spends most of its time here, so this is a single pass.
+// Most of the time goes into this function, so it reads the line only once.
 std::optional<Found> FindLoop(string_view line) {
   std::array<std::optional<Found>, kKeys.size()> by_key;
   for (std::size_t at = 0; at < line.size(); ++at) {
