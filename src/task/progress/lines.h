@@ -32,7 +32,8 @@ class OutputLines {
   enum class Escape { kNone, kBegun, kControl, kText };
   // Adds the ordinary characters at the beginning of `bytes` to the line, and returns their number.
   std::size_t TakePlain(std::string_view bytes);
-  // Handles one character. Returns true if it ends the line; otherwise it may be added.
+  // Returns true if the character ends the line. Otherwise adds it to the line, unless it is a
+  // control character or part of an escape sequence.
   bool Ends(char c);
   bool EndsEscape(char c);
 
