@@ -1,4 +1,5 @@
-// Reads lines that are recognised by their shape, because no word names their counter.
+// Reads the progress lines of particular programs, such as XGBoost, timm and Keras. These lines do
+// not name their counter, so they are recognised by their shape.
 #include <algorithm>
 
 #include "task/progress/reading.h"

@@ -1,4 +1,4 @@
-// Translations of the words that training loops print in their user's own language.
+// Translates progress lines into English if a training loop prints them in another language.
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -11,7 +11,7 @@ namespace {
 using std::string_view;
 using Words = std::pair<string_view, string_view>;
 
-// Words that name a counter. A line with such a word is about training.
+// A line is translated only if it contains one of these words or "轮".
 constexpr Words kCounterWords[] = {
     {"Epoche", "Epoch"},   {"Epoca", "Epoch"},    {"epoca", "epoch"},  {"Epoka", "Epoch"},
     {"Época", "Epoch"},    {"época", "epoch"},    {"Époque", "Epoch"}, {"époque", "epoch"},
@@ -19,7 +19,7 @@ constexpr Words kCounterWords[] = {
     {"轮次", "round "},    {"エポック", "epoch"}, {"에폭", "epoch"},   {"에포크", "epoch"},
     {"训练", "training "}, {"学習", "training "},
 };
-// Other words in lines about training.
+// Words that are also translated if the line contains a counter word.
 constexpr Words kOtherWords[] = {
     {" von ", " of "}, {" di ", " of "},   {" de ", " of "},    {" sur ", " of "},
     {" из ", " of "},  {"：", ":"},        {"Verlust", "loss"}, {"erdita", " loss"},
@@ -36,8 +36,8 @@ bool Replace(std::string& line, const Words& words) {
   return true;
 }
 
-// Whether this byte begins an accented letter or a letter of a non-Latin alphabet. Bar characters
-// begin with the byte E2.
+// Whether this byte begins an accented letter or a letter of a non-Latin alphabet. Excludes E2,
+// which begins the characters of progress bars.
 bool IsForeign(char c) {
   const auto byte = static_cast<unsigned char>(c);
   return byte >= 0xc3 && byte <= 0xed && byte != 0xe2;
