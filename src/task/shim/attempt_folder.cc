@@ -130,8 +130,8 @@ std::string KillWithoutShim(const KnownAttempt& attempt, const ShimOwner& owner,
   return group.empty() || TaskCgroup::RemoveCgroup(group) ? std::string() : group;
 }
 
-// The attempt ran or is still running, and its folder does not show how it ended. So all of its
-// processes must be killed.
+// The outcome of an attempt that has run, or is still running, and whose folder was removed.
+// Nothing can report how it ends, so all of its processes are killed.
 Outcome Vanished(const KnownAttempt& attempt, const CgroupBase& cgroup,
                  const std::vector<base::ProcessId>& shims) {
   Outcome outcome{.kind = OutcomeKind::kLost, .text = "its folder " + attempt.dir + " was removed"};
@@ -180,8 +180,8 @@ std::string GroupOf(const KnownAttempt& attempt, const std::string& base, pid_t 
 Result<Unit> PrepareAttempt(const LaunchOrder& order, const CgroupBase& cgroup) {
   const std::string& dir = order.attempt_dir;
   const std::string text = CARMA_TRY(ToText(ToShimOrder(order, cgroup)));
-  // If this process is root, users can enter the folder but not list it, so that their interpreter
-  // can reach its script.
+  // As root, let users enter the folder but not list it, so that an interpreter that runs as the
+  // task's user can read the script.
   const mode_t mode = CanSwitchUser() ? 0711 : 0700;
   CARMA_TRY(base::MakeDirs(dir, mode));
   if (base::Exists(dir + "/" + kOwnerFile))

@@ -32,9 +32,9 @@ struct Outcome {
   std::string text;                    // for kNeverBegan and kLost: the reason
   std::string leftover_group;  // for kLost: cgroup folder that must be removed later, or empty
 };
-// Determines the outcome of an attempt. Abandons an attempt without an owner by claiming it, so
-// that a late shim cannot run it. An attempt that is known to have started is never kNeverBegan. If
-// its folder no longer shows the start, the attempt is lost. cgroup: as for PrepareAttempt.
+// Determines the outcome of an attempt. If the attempt has no owner, claims and abandons it, so
+// that a shim that starts late cannot run it. An attempt that is known to have started is never
+// kNeverBegan: if its folder does not show the start, it is kLost. cgroup: as for PrepareAttempt.
 Outcome SettleAttempt(const KnownAttempt& attempt, const CgroupBase& cgroup);
 
 // The folder of the attempt's cgroup. base: CgroupBase::path. Empty if no groups are used.
@@ -43,8 +43,8 @@ std::string GroupOf(const KnownAttempt& attempt, const std::string& base, pid_t 
 // The attempt's time between TERM and KILL; empty if its order cannot be read.
 std::optional<base::Duration> KillGraceOf(const std::string& attempt_dir);
 
-// Removes the folders of all attempts below `folder` (…/attempts), except attempts that are `kept`
-// and those with a live shim. Other files are kept. Returns the number of removed folders.
+// Removes the folders of attempts below `folder` (…/attempts) unless `kept` returns true for the
+// attempt or its shim is alive. Does not touch other files. Returns the number of removed folders.
 std::size_t SweepAttempts(const std::string& folder,
                           const std::function<bool(core::TaskId, int attempt)>& kept);
 

@@ -71,7 +71,8 @@ LaunchError Exec(const ChildPlan& plan, const std::vector<std::string>& argument
     const bool absent =
         (error == ENOENT && !base::Exists(program)) || error == ENOTDIR || error == ELOOP;
     if (absent) continue;
-    // As in a shell, a file that may not be executed is skipped, but its error is kept.
+    // As in a shell, skip a file that may not be executed. Its error is reported only if no other
+    // folder has the program.
     if (!refused) refused = ExecFailure(error, program);
     if (error != EACCES) break;
   }
@@ -81,8 +82,8 @@ LaunchError Exec(const ChildPlan& plan, const std::vector<std::string>& argument
           false};
 }
 
-// Restricts this process to these cores. If the group cannot be restricted to cores, this is the
-// only restriction; otherwise it repeats the group's.
+// Restricts this process to the given cores by CPU affinity. Needed only if the task's cgroup
+// cannot do this.
 void StayOn(const std::vector<int>& cores) {
   if (cores.empty()) return;
   const int most = cores.back() + 1;
@@ -115,9 +116,9 @@ std::optional<LaunchError> TakeRights(const ChildPlan& plan, pid_t shim) {
   }
   if (!plan.keeps_setuid && ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
     return Failure(errno, "no_new_privs");
-  // Set after switching users, because the switch would clear this setting. If the shim dies,
-  // nothing is left to report the task's end, and the task must not still be running when its next
-  // attempt starts.
+  // Have the kernel kill the task if the shim dies. Otherwise, the task could still be running when
+  // its next attempt starts. This comes after switching users, because the switch would clear the
+  // setting.
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != shim) ::_exit(1);
   return std::nullopt;
@@ -139,8 +140,8 @@ LaunchError RunChild(const ChildPlan& plan, pid_t shim) {
   std::vector<std::string> arguments = plan.argv;
   if (plan.script_fd >= 0 && ::access(arguments[plan.script_argument].c_str(), R_OK) != 0) {
     ::fcntl(plan.script_fd, F_SETFD, 0);
-    // The path is not below /dev/fd, because processes of the task that do not inherit the
-    // descriptor must be able to open it too.
+    // Use /proc/PID/fd and not /dev/fd, so that the task's other processes, which do not inherit
+    // the descriptor, can open the script as well.
     arguments[plan.script_argument] = fmt::format("/proc/{}/fd/{}", ::getpid(), plan.script_fd);
   }
   ResetSignals();

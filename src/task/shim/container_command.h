@@ -22,7 +22,8 @@ struct ContainerRun {
   std::string group;  // for Docker: as returned by ContainerGroup
   std::vector<ContainerMount> mounts;
   std::vector<std::string> variables;  // names only; the tool takes the values from its environment
-  // Only for Podman: program that becomes process 1; empty: the task is process 1.
+  // The program that runs as process 1 of the container (Podman only). If empty, the task is
+  // process 1.
   std::string init;
   std::vector<std::string> command;
 };
@@ -43,7 +44,8 @@ std::string ContainerGroup(std::string_view books, core::TaskId id, int attempt)
 // can create groups there.
 bool IsInContainerGroup(std::string_view cgroup, std::string_view group);
 
-// The variables for a container: all except those that describe the server's own programs.
+// The names of the variables that are passed into the container. Leaves out variables such as PATH
+// that only make sense outside the image.
 std::vector<std::string> ContainerVariables(const std::map<std::string, std::string>& environment);
 
 }  // namespace carma::task

@@ -37,8 +37,8 @@ Result<GuardOrder> ReadOrder() {
   return base::FieldsFromJson<GuardOrder>(json, "", base::Unknown::kRefused);
 }
 
-// Permanently becomes the user and runs the removal command. Returns only if that is impossible or
-// unnecessary.
+// Permanently switches to the user, deletes the script's copy and, if `removes`, executes the
+// removal command. Returns only if there is nothing to execute or if a step fails.
 void CleanUpAsUser(const GuardOrder& order, bool removes) {
   if (order.switches_user && !BecomeUser(order.user)) return;
   if (!order.script.empty()) ::unlink(order.script.c_str());

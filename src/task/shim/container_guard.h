@@ -15,7 +15,7 @@
 
 namespace carma::task {
 
-// The guard's work when the shim exits, done with the privileges of the task's user.
+// What the guard does when the shim exits. It acts with the privileges of the task's user.
 struct GuardOrder {
   UserInfo user;
   bool switches_user = false;

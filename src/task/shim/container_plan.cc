@@ -95,8 +95,8 @@ Result<ContainerRun> PlanContainer(const ShimOrder& order, const UserInfo& user,
         Lookup(environment, "CUDA_MPS_PIPE_DIRECTORY")}) {
     if (folder != "/" && base::IsFolder(folder)) AddMount({folder, folder, false}, run);
   }
-  // Removes the variable if it names the folder of a session that has ended, because Podman would
-  // fail.
+  // Podman fails if this variable names a folder that no longer exists, as it does after the user's
+  // session has ended.
   if (!base::IsFolder(Lookup(environment, "XDG_RUNTIME_DIR"))) environment.erase("XDG_RUNTIME_DIR");
   run.variables = ContainerVariables(environment);
   return run;

@@ -21,8 +21,9 @@
 namespace carma::task {
 namespace {
 
-// Helper processes of the container tools, under their kernel names (truncated to 15 characters). A
-// signal to squashfuse would unmount the image while the program is still using it.
+// Helper processes of the container tools, by the names that the kernel reports (at most 15
+// characters). They get no signal except KILL: squashfuse, for example, would otherwise unmount the
+// image while the program is still using it.
 constexpr std::array<std::string_view, 20> kHelpers{
     "apptainer",   "appinit",     "catatonit",     "conmon",         "crun",
     "docker",      "docker-init", "dumb-init",     "fuse-overlayfs", "fuse2fs",

@@ -51,7 +51,7 @@ struct Shebang {
   std::string interpreter;  // absolute
   std::string argument;     // the rest of the line, passed as one argument by the kernel; or empty
 };
-// Returns kInvalid with a sentence for the submitter if "#!" or an absolute path is missing, or if
+// Returns kInvalid, with a message for the submitter, if "#!" or an absolute path is missing or if
 // the line has a DOS line ending.
 Result<Shebang> ParseShebang(std::string_view script);
 

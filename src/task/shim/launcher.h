@@ -32,8 +32,8 @@ struct LaunchOrder {
   std::int64_t max_output_bytes = 0;  // per file before it is rotated; 0: unlimited
   int output_rotations = 1;
   base::Duration kill_grace{30'000};  // real time between TERM and KILL
-  // Maximum processes and threads of the task if its cgroup counts them, otherwise of its user. 0:
-  // no limit.
+  // The maximum number of processes and threads; 0: no limit. Applies to the task if its cgroup can
+  // count them, otherwise to everything that its user runs.
   std::int64_t max_processes = 0;
   core::HostShare host;  // promised cores and memory, enforced if the task's group can do so
   // Command that sets the GPU memory limits of the task's group (task/process/group_limiter.h)
@@ -41,7 +41,8 @@ struct LaunchOrder {
   std::vector<std::string> limiter;
   std::vector<std::string> memory_limits;
   bool cpu_cap = false;  // `host.cpus` is a hard limit, not a share when all cores are busy
-  // Cores that the task may run on, in the form of base/cpu_list.h; empty: all cores.
+  // Cores that the task may run on, such as "0-3,8" (base/cpu_list.h). If empty, it may use all
+  // cores.
   std::string cores;
   std::string checkpoint_signal;       // signal name; empty: the task cannot checkpoint
   base::Duration checkpoint_notice{};  // time that the task has after this signal
@@ -51,7 +52,7 @@ struct LaunchOrder {
   friend bool operator==(const LaunchOrder&, const LaunchOrder&) = default;
 };
 
-// An attempt from an earlier run of carmad, as stored.
+// Stored data about an attempt that an earlier run of carmad started.
 struct KnownAttempt {
   core::TaskId id{};
   int number = 0;
@@ -61,7 +62,7 @@ struct KnownAttempt {
   friend bool operator==(const KnownAttempt&, const KnownAttempt&) = default;
 };
 
-// If output was lost, ShimEvent::text contains its size followed by this text.
+// If output was lost, ShimEvent::text states how much, such as "3.2M", followed by these words.
 inline constexpr char kOutputLostText[] = "of its output could not be written";
 
 enum class ShimEventKind { kStarted, kLaunchFailed, kExited };
@@ -77,8 +78,8 @@ struct ShimEvent {
   bool retryable = false;
   bool exhausted = false;    // kLaunchFailed, retryable: no descriptor, process or memory was left
   bool interrupted = false;  // kLaunchFailed: adopted, but carmad had exited before the start
-  // kLaunchFailed: the task is tried again later. Either the lease's process has not adopted the
-  // lease, or the task's user does not exist.
+  // kLaunchFailed: the task waits and is tried again later. This happens to a lease that its
+  // process did not adopt, and to a task whose user does not exist.
   bool waits = false;
   // The remaining fields are only for kExited.
   int exit_code = 0;

@@ -22,7 +22,7 @@ namespace carma::task {
 
 class LauncherPoll {
  public:
-  // The timer's key in Take().
+  // Take() calls on_key with this key when the timer has expired.
   static constexpr std::uint64_t kTimer = ~std::uint64_t{0};
 
   // Must be called once, before all other functions. Returns a system error on failure.

@@ -107,8 +107,8 @@ void OutputFile::Rotate() {
       return;
     }
   }
-  // The file was not moved, because no older files are allowed or the user may not write to the
-  // folder. The limit still applies.
+  // The file could not be moved aside, because no older files are allowed or the user may not write
+  // to the folder. Empty it instead to stay within the limit.
   if (::ftruncate(fd_.get(), 0) != 0) limits_.max_bytes = 0;
 }
 

@@ -68,14 +68,16 @@ class Shim {
   int Run();
 
  private:
-  // After an error, the attempt still has no owner, so the daemon abandons it.
+  // Makes this shim the attempt's owner. Returns false if the attempt already has one. After an
+  // error, the attempt has no owner, and the daemon abandons it.
   Result<bool> Claim();
   std::expected<pid_t, LaunchError> Launch();
   std::expected<Unit, LaunchError> ReadOrder();
   std::expected<Unit, LaunchError> FindUser();
   // Opens output files, terminal and conda environment with the user's privileges.
   std::expected<Unit, LaunchError> OpenUserFiles();
-  // The part that needs these privileges. Returns the conda environment, if the task has one.
+  // The part of OpenUserFiles() that runs with the user's privileges. Returns the conda
+  // environment, if the task has one.
   std::expected<std::optional<CondaEnv>, LaunchError> OpenAsUser();
   Result<OutputPump> OpenOutput();
   std::expected<Unit, LaunchError> PlanScript();
@@ -194,8 +196,8 @@ std::expected<pid_t, LaunchError> Shim::Launch() {
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   MakeGroup();
   LimitGpuMemoryOfGroups();
-  // Without this, the daemon might wrongly conclude after a power failure that the task had never
-  // begun.
+  // Sync the claim to disk. Otherwise, the daemon might conclude after a power failure that the
+  // task had never begun.
   if (Result<Unit> synced = SyncClaim(dir_); !synced)
     return Refuse(synced.error(), /*retryable=*/true);
   plan_.workdir = order_.spec.workdir;
@@ -380,11 +382,11 @@ void Shim::MakeGroup() {
 }
 
 // Ignores limits that the group cannot enforce. The daemon reports them, because it knows which
-// limits the whole tree supports.
+// limits the cgroup tree supports.
 void Shim::LimitGroup() {
   const core::HostShare& host = order_.host;
-  // A cap guarantees nothing. A capped task also needs a weight for times when other tasks keep all
-  // cores busy.
+  // A cap does not guarantee any CPU time. So even a capped task needs a weight for times when
+  // other tasks keep all cores busy.
   if (host.cpus > 0) (void)group_->WeighCpus(host.cpus);
   if (host.cpus > 0 && order_.cpu_cap) (void)group_->CapCpus(host.cpus);
   if (host.memory_mib > 0) (void)group_->LimitMemory(host.memory_mib);
@@ -465,7 +467,7 @@ void Shim::TellStarted(pid_t main) {
   AnswerEarly(line);
 }
 
-// Never gives up, because only the report proves that the task has ended, and how.
+// Retries until it succeeds, because nothing else records the end of the task.
 void Shim::LeaveReport(const ShimReport& report) {
   const std::string text = ToText(report);
   for (int wait_ms = kFirstRetryMs; true; wait_ms = std::min(wait_ms * 2, kLastRetryMs)) {

@@ -34,7 +34,8 @@ class ShimAttachTest : public ShimLauncherTest {
     EXPECT_TRUE(person_.Send({.kind = Kind::kHello, .size = {33, 99}}, input).value());
   }
   void Say(AttachMessage message) { EXPECT_TRUE(person_.Send(message).value()); }
-  // Reads until the output contains `text`, or until the end. end_ is the shim's last message.
+  // Reads until the output contains `text` or the connection ends. Stores the shim's last message
+  // in end_.
   std::string Hear(const std::string& text, Kind kind = Kind::kOutput) {
     std::string heard;
     while (text.empty() || heard.find(text) == std::string::npos) {
@@ -125,9 +126,9 @@ TEST_F(ShimAttachTest, SignalsArePassedOn) {
 }
 
 TEST_F(ShimAttachTest, HangsUpWhenTheClientLeaves) {
-  // The child itself prints "up", because this shows that it has started its own program. Before
-  // that, it still has the shell's handler, which ignores the signal, and it would live until the
-  // end of the grace period.
+  // The child itself prints "up", so it has already executed its own program. Before that, it would
+  // still have the outer shell's signal handler, survive the hangup and live until the end of the
+  // grace period.
   LaunchOrder order = Attached(
       "trap 'echo bye > $TELL; exit 4' HUP; sh -c 'echo up; exec sleep 1000' & wait", true);
   order.kill_grace = base::Duration(kPatienceMs);

@@ -31,8 +31,8 @@ using base::Field;
 using base::UniqueFd;
 
 constexpr std::size_t kMaxEarlyBytes = 1 << 18;
-// Time between two checks of an attempt that produces no events. Either its shim had not yet
-// reported when the attempt was adopted, or no descriptor was left for the shim.
+// Polling interval for an attempt that has no descriptor to wait for, for example because carmad
+// adopted it before its shim had reported.
 constexpr std::chrono::milliseconds kLook{20};
 
 // A shim that survives a kill (because a disk does not respond) is killed again after this time.
@@ -244,8 +244,8 @@ void ShimLauncher::Settle(Attempt attempt) {
       case OutcomeKind::kLives: {
         attempt.shim = outcome.shim;
         attempt.shim_fd = base::OpenPidfd(outcome.shim.pid);
-        // If the process is still the shim after the descriptor was opened, the descriptor refers
-        // to the shim.
+        // Another process may have reused the PID before the descriptor was opened. If the shim is
+        // alive now, the descriptor is the shim's.
         if (MayLive(outcome.shim)) return Track(std::move(attempt));
         break;  // the shim has just exited; the next check reads what it left
       }
@@ -272,7 +272,7 @@ void ShimLauncher::Settle(Attempt attempt) {
 }
 
 void ShimLauncher::Forget(core::TaskId id, int attempt, const std::string& attempt_dir) {
-  // The attempt is still running, and its folder holds the only information about it.
+  // Keep the folder while the attempt is running, because nothing else holds information about it.
   if (Find(id, attempt) != nullptr) return;
   if (const Result<Unit> removed = RemoveAttempt(attempt_dir); !removed) {
     base::LogWarn("attempt_folder_left", {Field{"task", id}, Field{"attempt", attempt},
@@ -365,7 +365,8 @@ void ShimLauncher::OnShimGone(std::uint64_t serial) {
   attempts_.erase(serial);
   if (attempt.answers) ReadAnswers(attempt);
   siginfo_t info{};
-  // Shims that we started are children that must be reaped. Shims of an earlier carmad are not.
+  // Reap the shim if it is a child of this process. A shim that an earlier carmad started is not,
+  // and waitid() just fails for it.
   const bool reaped = std::exchange(attempt.unsettled, false);
   const idtype_t by = attempt.shim_fd ? P_PIDFD : P_PID;
   const int which = attempt.shim_fd ? attempt.shim_fd.get() : attempt.shim.pid;

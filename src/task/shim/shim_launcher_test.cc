@@ -105,7 +105,8 @@ TEST_F(ShimLauncherTest, TheTaskStartsInACleanEnvironment) {
   LaunchOrder order = Order(
       "pwd; umask; echo $CUDA_VISIBLE_DEVICES $CARMA_TASK_ID; ls /proc/self/fd; "
       "readlink /proc/$$/fd/0; env | wc -l; "
-      // The shell itself reads its status, because it briefly blocks signals when it forks.
+      // The shell must read its own status. It blocks signals for a moment when it forks, and
+      // another process could read the status during that moment.
       "while read -r line; do case $line in SigBlk*|SigIgn*|NoNewPrivs*) echo \"$line\";; esac; "
       "done < /proc/self/status");
   ::signal(SIGUSR2, SIG_IGN);
@@ -116,7 +117,7 @@ TEST_F(ShimLauncherTest, TheTaskStartsInACleanEnvironment) {
   EXPECT_THAT(text, HasSubstr(root_ + "\n0022\nGPU-x 5\n0\n1\n2\n3\n/dev/null\n")) << "3: ls";
   EXPECT_THAT(text, HasSubstr("NoNewPrivs:\t1\n"));
   EXPECT_THAT(text, HasSubstr("SigBlk:\t0000000000000000\n"));
-  // Signals 32 and 33 belong to the C library, which sets them in every process that it spawns.
+  // The C library reserves signals 32 and 33 and may ignore them in a process that it spawns.
   EXPECT_THAT(text, ContainsRegex("SigIgn:\t0000000[01][08]0000000\n"));
 }
 
@@ -227,8 +228,8 @@ TEST_F(ShimLauncherTest, ALaterAttemptAppendsToItsOutput) {
 }
 
 TEST_F(ShimLauncherTest, ATaskThatHandlesTheStopKeepsItsOwnExitCode) {
-  // `wait`, unlike `read`, returns at once if the signal came just before it. The trap ends the
-  // child, because the shim waits for all processes of the task.
+  // Unlike `read`, `wait` returns at once even if the signal arrives just before it. The trap must
+  // kill the child, because the shim waits for all processes of the task.
   LaunchOrder order =
       Order("sleep 1000 & trap 'kill $!; echo saved; exit 7' TERM; echo up > $TELL; wait");
   order.kill_grace = base::Duration(kPatienceMs);
@@ -374,7 +375,8 @@ TEST_F(ShimLauncherTest, NeverUsesCheckpointsOfAnotherCarmad) {
   EXPECT_EQ(Run(order).exit_code, 0);
   EXPECT_EQ(Out(), "") << "another folder";
 
-  // These names are similar by coincidence, or come from an older version.
+  // Tasks from older versions have no database ID in the folder's name, so tasks of two databases
+  // can have the same folder.
   const std::string plain = root_ + "/carma-5.ckpt";
   std::filesystem::rename(folder, plain);
   launcher_->Forget(kTask, 1, Dir());
@@ -407,7 +409,7 @@ TEST_F(ShimLauncherTest, RefusesAnotherUserWithTheSubmittersNumber) {
   EXPECT_EQ(Run(order).exit_code, 0);
 
   launcher_->Forget(kTask, 1, Dir());
-  // This is the name if the user database did not respond at submission.
+  // If the user database does not respond at submission, the UID is stored as the user's name.
   order.user = std::to_string(order.uid);
   EXPECT_EQ(Run(order).exit_code, 0);
 }

@@ -162,7 +162,8 @@ Result<Unit> ReservedFile::Commit(std::string_view text, bool durable) {
   if (::ftruncate(fd.get(), static_cast<off_t>(text.size())) != 0) return FailErrno(errno, reserve);
   if (durable && ::fsync(fd.get()) != 0) return FailErrno(errno, reserve);
   if (::rename(reserve.c_str(), path.c_str()) != 0) return FailErrno(errno, path);
-  // The file has its name now. If syncing the folder fails, the file need not be written again.
+  // The file is complete and has its name, so an error from syncing the folder is no reason to
+  // write it again.
   if (durable) (void)SyncPath(dir_, O_DIRECTORY);
   return Unit{};
 }

@@ -34,8 +34,8 @@ inline constexpr char kScriptFile[] = "script";
 inline constexpr char kOwnerFile[] = "owner";
 inline constexpr char kStartedFile[] = "started.json";
 inline constexpr char kExitFile[] = "exit.json";
-// New GPU memory limits that replace the order's limits, in the form of group_limiter.h, separated
-// by spaces.
+// The file with new GPU memory limits, which replace those in the order. It contains words as in
+// LaunchOrder::memory_limits, separated by spaces.
 inline constexpr char kLimitsFile[] = "limits";
 inline constexpr char kShimLogFile[] = "shim.log";
 
@@ -55,8 +55,8 @@ inline constexpr std::int64_t kMostProcesses = 4'194'304;  // the kernel's maxim
 inline constexpr int kEarlyAnswerFd = 3;
 // The shim's exit status if the attempt has another owner. In that case nothing was run.
 inline constexpr int kShimNotOwner = 3;
-// Set for every process of an attempt. Identifies the attempt's remaining processes once its shim
-// is gone.
+// An environment variable that every process of an attempt has. It is used to find the processes
+// that remain after the shim has died.
 inline constexpr char kAttemptVariable[] = "CARMA_ATTEMPT_DIR";
 
 // The part of a LaunchOrder that the shim needs, without attempt_dir and user. The command is empty
@@ -189,7 +189,7 @@ struct ShimReport {
   std::int64_t dropped_output_bytes = 0;
   int output_error = 0;  // errno of the last bytes that were dropped
 
-  // Visits all fields except the tail.
+  // Visits all fields except stderr_tail, which is written separately.
   static void VisitFields(auto& field, auto& report) {
     field("launched", report.launched, "", {.required = true, .expected = "true or false"});
     if (!report.launched) {
@@ -220,7 +220,8 @@ std::string ToText(const ShimOwner& owner);
 std::string ToText(const ShimStarted& started);
 std::string ToText(const ShimReport& report);
 
-// These parse any bytes. On failure, they return kInvalid with the JSON pointer.
+// Any bytes are allowed as input. Errors are kInvalid and contain the JSON pointer to the wrong
+// value.
 Result<ShimOrder> ParseShimOrder(std::string_view text);
 Result<ShimOwner> ParseShimOwner(std::string_view text);
 Result<ShimStarted> ParseShimStarted(std::string_view text);

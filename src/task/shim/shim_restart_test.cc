@@ -310,7 +310,7 @@ TEST_F(ShimRestartTest, KillsAtAnyMomentEndEveryAttemptExactlyOnce) {
     order.attempt = attempt;
     order.attempt_dir = root_ + "/attempts/5/" + std::to_string(attempt);
     launcher_->Start(order);
-    // A busy loop, because the test waits for a random moment rather than for an event.
+    // There is no event to wait for, so spin for a random time of less than 6 ms.
     const auto moment = Clock::now() + std::chrono::microseconds(rng.Below(6000));
     while (Clock::now() < moment) {
     }
@@ -339,7 +339,7 @@ TEST_F(ShimRestartTest, KillsAtAnyMomentEndEveryAttemptExactlyOnce) {
       EXPECT_EQ(ran, "x\n") << "attempt " << attempt;
     }
     EXPECT_TRUE(kill_shim || !last.lost) << "attempt " << attempt;
-    // From now on, the result stays the same.
+    // Another restart must report the same result.
     Restart();
     launcher_->Adopt({kTask, attempt, order.attempt_dir});
     ShimEvent again = Next();

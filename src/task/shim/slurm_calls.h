@@ -22,9 +22,10 @@ struct CarmaCall {
   } show = Show::kAsItIs;
 };
 
-// arguments: without the program's name. environment: the task's own, which names the array that
-// 81_3 refers to. Supports `show hostnames [LIST]`, `show job [ID]`, requeue, hold, release, and
-// updates of TimeLimit, JobName and Priority. Returns kInvalid with a one-line message otherwise.
+// arguments: without the program's name. environment: the task's variables, which identify the
+// array that a number such as 81_3 refers to. Supports `show hostnames [LIST]`, `show job [ID]`,
+// requeue, hold, release, and updates of TimeLimit, JobName and Priority. Returns kInvalid with a
+// one-line message otherwise.
 Result<CarmaCall> PlanScontrol(const std::vector<std::string>& arguments,
                                const std::map<std::string, std::string>& environment);
 // scancel selects tasks by number, --me, --name or --state. Fails in the same way as PlanScontrol.

@@ -180,9 +180,9 @@ class Reader {
 // Signals that terminate a script or announce its termination, and SIGCONT.
 constexpr std::array kPassedOn{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGCONT};
 
-// SIGCHLD and the signals in kPassedOn. They are blocked and received by sigwaitinfo(). So no
-// signal arrives between a fork and the child's entry in the list, and no signal is sent to a pid
-// that now belongs to another process.
+// SIGCHLD and the signals in kPassedOn, which srun blocks and receives with sigwaitinfo(). So a
+// signal cannot arrive before a new copy is in the list of copies, and is never forwarded to a PID
+// that another process has reused.
 sigset_t WaitedFor() {
   sigset_t signals;
   ::sigemptyset(&signals);
@@ -360,8 +360,8 @@ int RunSrun(const SrunPlan& plan, const Variables& environment) {
   sigset_t before;
   ::sigprocmask(SIG_BLOCK, &waited_for, &before);
   std::set<pid_t> copies;
-  // The shim, which is the parent of the session's first process, signals every process of the
-  // task. So its signals are not passed on to the copies.
+  // The shim has already sent its signals to every process of the task, so they are not forwarded.
+  // The shim is the parent of the session's first process.
   const std::optional<base::ProcessStat> session = base::ReadProcessStat(::getsid(0));
   const pid_t shim = session ? session->parent : -1;
   int worst = 0;

@@ -29,7 +29,8 @@ constexpr std::int64_t kKillRoundNs = 20'000'000;
 // round reads every process on the machine.
 constexpr std::int64_t kMaxKillRoundNs = 1'000'000'000;
 // When a machine shuts down or an allocation ends, the system signals all processes in any order.
-// So a task that died of SIGTERM or SIGINT counts as lost if the shim gets one within this time.
+// If a task dies of SIGTERM or SIGINT and the shim gets such a signal within this time, the attempt
+// counts as lost.
 constexpr std::int64_t kSameSignalNs = 300'000'000;
 // Time that a container tool's helpers get to exit on their own once the tool has exited.
 constexpr std::int64_t kHelpersNs = 300'000'000;
@@ -202,7 +203,7 @@ void Supervisor::ServeAttachment() {
     if (!status_) ::kill(-main_, number);
   }
   if (!asked.gone) return;
-  // Sends the signal that the kernel sends when a terminal is closed.
+  // Use SIGHUP, which the kernel sends when a terminal is closed.
   pump_.Note("this task's 'carma run' has disconnected");
   BeginStop(SIGHUP);
 }
@@ -347,8 +348,8 @@ int Supervisor::PollTimeoutMs() const {
 bool Supervisor::HostOom() const {
   const std::optional<std::int64_t> kills = group_ == nullptr ? std::nullopt : group_->OomKills();
   if (!kills || *kills <= oom_baseline_.value_or(0)) return false;
-  // The parent group's count may include a neighbour's kills, so it is used only if the main
-  // process itself died of KILL.
+  // If only the parent group counts kills, the count may include those of other tasks. It is then
+  // used only if the main process itself died of KILL.
   return group_->CountsOomKills() || (report_.signal == SIGKILL && !killed_);
 }
 

@@ -71,8 +71,8 @@ class Supervisor {
   // change: called on LimitSignal() with the shim's own privileges. It returns the reason for a
   // failure, or "".
   void OnLimits(std::function<std::string()> change) { change_limits_ = std::move(change); }
-  // Returns when the main process and all its descendants are gone. The report is then complete
-  // except for the start.
+  // Returns when the main process and all its descendants are gone. The caller must still set the
+  // start times in the report.
   ShimReport Run();
 
  private:
