@@ -16,8 +16,8 @@ struct SizeUnit {
 constexpr SizeUnit kSizeUnits[] = {
     {"GiB", 1024}, {"MiB", 1}, {"KiB", 1.0 / 1024}, {"B", 1.0 / (1 << 20)}};
 
-// One variant of a line with the allocator's two sizes: the phrases next to the sizes. Each size
-// comes either after its phrase or before it.
+// One wording of the line that reports the allocated and the reserved memory. Each phrase is
+// directly before or after its size.
 struct Form {
   std::string_view allocated;
   std::string_view reserved;

@@ -10,7 +10,8 @@
 
 namespace carma::task {
 
-// The structural estimator's prediction for the run, with the shipped constants.
+// What the structural estimator predicts for the run with the shipped constants, before any
+// correction from this server's own runs.
 struct FormulaSplit {
   std::int64_t context_mib = 0;  // the constant part: CUDA context and libraries
   std::int64_t rest_mib = 0;     // everything that comes from the model
@@ -27,8 +28,8 @@ struct Observation {
   std::uint32_t uid = 0;
   std::string signature;  // equal for runs of the same training job (estimate/signature.h)
   std::string kin;        // equal for runs of one user's program with any arguments
-  // Equal for runs of the same training job with a different batch size or length; empty if neither
-  // is known.
+  // Like `signature`, but also equal for runs with a different batch size or length. Empty if
+  // neither of the two is known.
   std::string relation;
   std::optional<std::int64_t> batch, length;  // samples per GPU and step, tokens per sample
   std::string gpu_type;                       // the driver's name: "NVIDIA A100-SXM4-40GB"

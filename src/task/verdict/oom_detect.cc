@@ -26,7 +26,7 @@ enum class Strength {
   kSuspected,  // a library's allocation failed, which usually means the same
 };
 
-// One form of a message. All its parts must be in the line, in any order.
+// One known error message. A line matches if it contains all parts, in any order.
 struct Signature {
   std::array<std::string_view, 2> parts;
   Strength strength;
@@ -60,8 +60,8 @@ constexpr std::array kSignatures{
 };
 
 // Errors that clients of an MPS server get when a neighbour breaks the server, or when the server
-// is told to terminate them (CUDA runtime errors 806, 807, 810). A refused connection or client
-// slot (805, 808, 809) is not a neighbour's fault, and 719 alone is the task's own fault.
+// terminates them (CUDA runtime errors 806, 807, 810). A refused connection or client slot (805,
+// 808, 809) is not a neighbour's fault, and 719 alone is the task's own fault.
 constexpr std::array<std::string_view, 9> kMpsFaults{
     "cudaErrorMpsRpcFailure",
     "cudaErrorMpsServerNotReady",
@@ -120,7 +120,8 @@ bool Has(std::string_view line, std::string_view part) {
 std::vector<std::string_view> LastLines(std::string_view text) {
   if (text.size() > kTailBytes) {
     text.remove_prefix(text.size() - kTailBytes);
-    // The first line is now incomplete. It is kept, because it may still be useful.
+    // This may cut off the beginning of the first line, but what remains can still contain a
+    // message.
   }
   std::vector<std::string_view> lines;
   for (std::string_view line : base::Split(text, '\n')) {
@@ -145,7 +146,7 @@ std::optional<Strength> Match(std::string_view line) {
   return std::nullopt;
 }
 
-// The last line about GPU memory. A certain finding overrides a suspected one.
+// The last line that proves a lack of GPU memory, or else the last line that suggests one.
 std::optional<Finding> FindOom(const std::vector<std::string_view>& lines) {
   std::optional<Finding> found;
   for (std::size_t i = lines.size(); i-- > 0;) {
@@ -176,8 +177,8 @@ bool IsLogLine(std::string_view line) {
          line.starts_with("E0") || line.starts_with("I0");
 }
 
-// Whether the exception may come from a lack of GPU memory, because it names the GPU's libraries or
-// memory other than the host's.
+// Whether the exception may be due to a lack of GPU memory: it mentions memory, a device or one of
+// the GPU's libraries. Python's MemoryError is about host memory, so it does not count.
 bool MayBeGpuMemory(std::string_view line) {
   if (line.starts_with("MemoryError")) return false;
   const std::string lower = base::ToLower(line);
@@ -208,7 +209,7 @@ std::optional<Finding> ExplainingOom(const std::vector<std::string_view>& lines,
   return found;
 }
 
-// After its error message, PyTorch prints a line that says where the error is explained.
+// After an error message, PyTorch may print a line that only says where the error is documented.
 bool IsPointer(std::string_view line) {
   return line.starts_with("Search for `cuda");
 }
@@ -251,15 +252,15 @@ std::optional<GpuFault> FindGpuFault(const std::vector<std::string_view>& lines)
   return GpuFault{lines[*at], FaultIn(lines[*at])->by_program};
 }
 
-// Whether a user or the kernel sends this signal. A task that such a signal ends is not at fault,
-// and the cause is never a lack of GPU memory.
+// Whether the signal comes from outside the task, that is, from a user or the kernel. The task is
+// then not at fault and did not lack GPU memory.
 bool EndedFromOutside(int signal) {
   constexpr std::array<int, 5> kOutside{SIGHUP, SIGINT, SIGQUIT, SIGKILL, SIGTERM};
   return std::ranges::find(kOutside, signal) != kOutside.end();
 }
 
-// The last line that contains a word. An ordinary program prints its error there, or before a line
-// such as "Run 'docker run --help' for more information".
+// The last line that contains letters and does not merely recommend --help. Most programs print
+// their error message there.
 std::string_view LastWords(const std::vector<std::string_view>& lines) {
   const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
   for (std::size_t i = lines.size(); i-- > 0;) {

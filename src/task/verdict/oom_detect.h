@@ -41,8 +41,8 @@ struct ExitEvidence {
 
 // The last line about a lack of GPU memory in printable form, or empty. Recognises the messages of
 // PyTorch, TensorFlow, JAX, CUDA and cuBLAS/cuDNN listed in docs/use/tasks.md. Reads only the last
-// 16 KiB and 200 lines, because the program survived anything earlier. TensorFlow's harmless
-// warnings are returned too; ClassifyExit decides whether they count.
+// 16 KiB and 200 lines, because the program survived anything earlier. May also return a TensorFlow
+// log line that the task survived; ClassifyExit decides whether it counts.
 std::optional<std::string> FindOomText(std::string_view stderr_tail);
 
 // The size of the failed allocation in a PyTorch or JAX out-of-memory line, in MiB rounded up. 0 if
