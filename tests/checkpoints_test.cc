@@ -15,7 +15,8 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Saves its own name as a checkpoint, or prints the name in an existing checkpoint.
+// A script that stores its name ($0) as a checkpoint. If there is a checkpoint, it prints the
+// stored name instead.
 constexpr const char* kModel =
     R"sh(mkdir -p "$CARMA_CHECKPOINT_DIR" && cd "$CARMA_CHECKPOINT_DIR" || exit 9
 if [ -e model ]; then echo "resumed $(cat model)"; else echo "new $0"; echo "$0" > model; fi)sh";

@@ -156,7 +156,7 @@ int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*
   if (Fails("pthread_create")) return EAGAIN;
   return Real(&::pthread_create, "pthread_create")(thread, attributes, run, argument);
 }
-// For pidfd_open and clone3, which the C library does not wrap yet.
+// Intercepts pidfd_open and clone3, which programs call through syscall().
 long syscall(long number, ...) noexcept {
   va_list list;
   va_start(list, number);

@@ -38,8 +38,8 @@ class Health : public ::testing::Test {
   Site site;
 };
 
-// A night's queue on a server whose driver breaks. While it is broken, each task fails with the
-// error that PyTorch prints.
+// A queue of tasks on a server whose driver breaks. While the driver is broken, each task fails
+// with the error that PyTorch would print.
 class Breaker : public ::testing::Test {
  protected:
   Breaker() { WriteText(order(), ""); }

@@ -16,7 +16,7 @@
 
 namespace carma::system_test {
 
-// The path of a program of this build, such as "carmad".
+// The full path of a program that was built with this test, such as "carmad".
 std::string Program(const std::string& name);
 bool IsRoot();
 // The unprivileged user "nobody", who is not the user that runs the test.
@@ -90,7 +90,7 @@ class Site {
     Start();
   }
 
-  // Runs `carma …` in the out folder, with this daemon.
+  // Runs `carma …` in the folder out_dir() as a client of this daemon.
   Ran Carma(std::vector<std::string> args, RunOptions options = {}) const;
   Child StartCarma(std::vector<std::string> args, RunOptions options = {}) const;
   // Runs `carma submit …` and returns the number of the (first) task. If the submission is refused,
@@ -122,7 +122,7 @@ class Site {
 
   // Runs `carma-simgpu …` on this server.
   Ran SimGpu(std::vector<std::string> args) const;
-  // The running programs of this name that belong to this server.
+  // The PIDs of this server's running programs with this name.
   std::vector<pid_t> Processes(const std::string& name) const;
   // Expects that no task holds GPU memory, neither on the simulated GPUs nor in the daemon's
   // records.

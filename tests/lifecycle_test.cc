@@ -47,7 +47,8 @@ class Lifecycle : public ::testing::Test {
   Site site;
 };
 
-// The readings from the search for GPUs are used, although the engine opens after they were taken.
+// carmad reads the GPUs for the first time before its engine opens. A task must be able to start
+// from that reading, because the next one comes only after 60 s.
 TEST(FirstTask, DoesNotWaitForTheSecondReading) {
   Site site({.time_scale = 1,
              .settings = {{"monitor.sample_period", "\"60s\""}, {"monitor.window", "\"120s\""}}});

@@ -151,7 +151,8 @@ TEST_P(MemoryLimits, FollowThePromiseWhileTheTaskRuns) {
   site.ExpectIdle();
 }
 
-// A new daemon keeps the limits. Each limit is removed when its task ends for any reason.
+// The limits survive a daemon restart. Each limit is removed when its task ends, whatever the
+// reason.
 TEST_P(MemoryLimits, OutlastADaemonAndEndWithTheirTask) {
   if (!Enforced()) GTEST_SKIP() << site.Status().no_memory_limits;
   const std::uint64_t ends =

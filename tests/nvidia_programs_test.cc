@@ -206,7 +206,7 @@ TEST_P(NvidiaMps, TheDaemonRunsAsTheUser) {
   EXPECT_THAT(Log("server.log"), HasSubstr("Startup"));
 }
 
-// Control programs of branch 535 used to leave a process behind for each user and GPU.
+// With control programs of branch 535, carmad once left a process behind for each user and GPU.
 TEST_P(NvidiaMps, NothingIsLeftByACarmadThatWasKilledAndStartedAgain) {
   Site site{{.shape = "1xA100-40GB"}};
   const std::string program = site.folder() / "control";

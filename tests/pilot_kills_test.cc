@@ -229,7 +229,8 @@ class PilotKills : public ::testing::Test {
     attempts_ += task.attempt;
   }
 
-  // Checks the checkpoints. Returns the number of starts from a checkpoint.
+  // Expects that every task resumed only from its own checkpoint. Returns how many times tasks
+  // resumed.
   std::size_t ExpectOwnCheckpoints() const {
     std::istringstream resumed(ReadText(site_.out_dir() + "/resumed"));
     std::size_t count = 0;

@@ -71,7 +71,8 @@ TEST_F(Reports, ShowWaitsOfTheQueueHead) {
   const std::uint64_t second =
       site.Train({"--gpus", "2", "--exclusive"}, {.memory_mib = 4000, .solo_s = 5});
   site.ExpectWaits(second, "Exclusive");
-  // Waits for the record, because a wait that ends before the next check of the queue leaves none.
+  // The reason for waiting is recorded at the next check of the queue, so the task must wait until
+  // then.
   EXPECT_TRUE(Eventually([this] { return Ask().run->line_waits_s.contains("Exclusive"); }));
   first.Open();
   ASSERT_EQ(site.Await(second).state, "succeeded");

@@ -20,8 +20,8 @@ constexpr std::size_t kMaxScenarioBytes = std::size_t{1} << 20;
 constexpr std::size_t kMaxGpus = 64;
 constexpr std::int64_t kMaxGpuMib = std::int64_t{1} << 24;
 
-// The words of each verb. Words in `flags` have no value, and words in `options` have one. "t"
-// among the options stands for any task.
+// A verb and the words that may follow it. Words in `flags` have no value, and words in `options`
+// have one. "t" among the options stands for any task.
 struct VerbEntry {
   std::string_view verb;
   std::size_t words;  // number of words, not counting flags
@@ -61,7 +61,7 @@ constexpr std::array kHappens{
     VerbEntry{"resume", 0, "rule", "gpu"},
     VerbEntry{"close", 0, "", "why by"},  // the machine will shut down
     VerbEntry{"open", 0, "", ""},
-    // Word: the reservation's number.
+    // The first word of `reserve` and `unreserve` is the reservation's number.
     VerbEntry{"reserve", 1, "", "for account class on type count from to why"},
     VerbEntry{"unreserve", 1, "", ""},
     VerbEntry{"policy", 1, "", ""},        // word: the mapper; options: see PolicyOptions()
@@ -80,7 +80,7 @@ constexpr std::array kExpects{
     VerbEntry{"wake", 1, "", ""},
     VerbEntry{"reason", 2, "", "gpu text"},
     VerbEntry{"state", 2, "", ""},
-    // Words: a task, then the time of its latest start, or `unknown`.
+    // The words are a task and the latest time at which it is expected to start, or `unknown`.
     VerbEntry{"latest", 2, "", ""},
     VerbEntry{"sharing", 2, "", "limit_mib threads note"},
     VerbEntry{"idle", 1, "", "since"},
@@ -287,7 +287,8 @@ class Parser {
     if (words[0] == "at") return At(words);
     if (words[0] == "expect") {
       if (scenario_.lines.empty()) return Bad("'expect' before the first 'at'");
-      // In messages, the expectation has its own line number but the time of the previous line.
+      // Error messages about the expectation show its own line number and the time of the previous
+      // line.
       scenario_.lines.push_back(
           {.number = number_, .at = scenario_.lines.back().at, .continues = true});
       return Clauses(words, 0);
@@ -298,7 +299,7 @@ class Parser {
                     base::Printable(words[0], 40)));
   }
 
-  // host 8 cpus 64000 mib
+  // Parses a line such as `host 8 cpus 64000 mib`.
   base::Result<base::Unit> Host(const std::vector<std::string>& words) {
     const auto bad = [this] { return Bad("expected 'host N cpus MIB mib'"); };
     if (words.size() != 5 || words[2] != "cpus" || words[4] != "mib") return bad();
@@ -309,7 +310,8 @@ class Parser {
     return base::Unit{};
   }
 
-  // gpus 2 x 40000 mib [mig] [reserved 500] [type A100] [near 0-3] [sevenths 3] [speed 2.6]
+  // Parses a line of this form:
+  //   gpus 2 x 40000 mib [mig] [reserved 500] [type A100] [near 0-3] [sevenths 3] [speed 2.6]
   base::Result<base::Unit> Gpus(const std::vector<std::string>& words) {
     const auto bad = [this] {
       return Bad(
@@ -353,7 +355,8 @@ class Parser {
     return base::Unit{};
   }
 
-  // policy magm margin_mib=1000 [published=thesis]; own_values=yes: use the mapper's own defaults
+  // Parses a line such as `policy magm margin_mib=1000 [published=thesis]`. With own_values=yes,
+  // the mapper's own defaults apply.
   base::Result<base::Unit> Policy(const std::vector<std::string>& words) {
     if (words.size() < 2 || core::FindMapper(words[1]) == nullptr) {
       return Bad("expected 'policy MAPPER [option=value]'");
@@ -383,7 +386,7 @@ class Parser {
     return base::Unit{};
   }
 
-  // limit user=* running=2; weight ada=3; class urgent priority=50
+  // Parses a line such as `limit user=* running=2`, `weight ada=3` or `class urgent priority=50`.
   template <class T>
   base::Result<base::Unit> Entitlement(const std::vector<std::string>& words, std::vector<T>& all,
                                        base::Result<T> (*parse)(std::string_view)) {
@@ -425,7 +428,7 @@ class Parser {
     return Clauses(words, 2);
   }
 
-  // verb … ; verb … expect verb … expect verb …
+  // Parses `verb … ; verb … expect verb … expect verb …`, beginning at word number `from`.
   base::Result<base::Unit> Clauses(const std::vector<std::string>& words, std::size_t from) {
     std::vector<Clause>* into = &scenario_.lines.back().happens;
     bool begins = true;

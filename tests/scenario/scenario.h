@@ -69,8 +69,8 @@ struct Clause {
 core::HostInfo HostOf(int cpus, std::int64_t memory_mib);
 
 class ClauseReader;
-// Applies a line such as `at 5s policy lug margin_mib=500`, which changes the named rules and keeps
-// all others. Impossible values are reported to `in`.
+// Applies a line such as `at 5s policy lug margin_mib=500`, which changes only the rules that it
+// lists. Impossible values are reported to `in`.
 core::PolicyConfig ChangedPolicy(core::PolicyConfig policy, ClauseReader& in, const Clause& clause);
 
 struct ScenarioLine {
@@ -94,9 +94,10 @@ struct Scenario {
 // Returns kInvalid ("file:line: what, expected") if the text is not a valid scenario.
 base::Result<Scenario> ParseScenario(std::string_view text, std::string file);
 
-// Plays the scenario. A start, stop, warning or reject that no line expects is a mismatch, as are
-// records of the core that contradict each other after a line. Returns kConflict ("file:line: …")
-// for a mismatch, kInvalid for an impossible value, or the shell's error.
+// Plays the scenario and compares the core's actions with the expectations. It is also a mismatch
+// if no line expects what the core does (start, stop, warning, reject), or if the core's records
+// contradict each other. Returns kConflict ("file:line: …") for a mismatch, kInvalid for an
+// impossible value, or the shell's error.
 base::Result<base::Unit> RunScenario(const Scenario& scenario, ScenarioShell& shell);
 
 // Reads, parses and plays one file.

@@ -82,7 +82,7 @@ std::vector<core::Event> ScenarioEvents::Of(const Clause& clause, ClauseReader& 
   if (verb == "reserve" || verb == "unreserve") return Reserve(verb, in);
   if (verb == "policy") {
     core::PolicyConfig policy = ChangedPolicy(shell_.scheduler().config(), in, clause);
-    // An error ends the scenario, and the wrong policy must not reach the core before that.
+    // Return no event after an error, so that an invalid policy never reaches the core.
     if (in.error() || core::Shares(policy) != core::Shares(shell_.scheduler().config())) {
       in.Complain("expected valid rules that keep the sharing method");
       return {};

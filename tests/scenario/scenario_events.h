@@ -22,14 +22,14 @@ struct SeenTasks {
   std::map<core::TaskId, std::pair<core::TaskState, core::QueueKind>> state;
 };
 
-// Reads the words of `sharing`: how an attempt shares its GPUs.
+// Reads the words of a `sharing` clause, which describe how an attempt shares its GPUs.
 core::Sharing SharingOf(ClauseReader& in);
 // Reads the option since=TIME.
 core::Time Since(ClauseReader& in);
 
 class ScenarioEvents {
  public:
-  // Changes the world as the lines describe. All arguments must outlive this object.
+  // Some clauses also change `world`. All arguments must outlive this object.
   ScenarioEvents(const ScenarioShell& shell, ScenarioWorld& world, SeenTasks& seen)
       : shell_(shell), world_(world), seen_(seen) {}
 
@@ -56,7 +56,7 @@ class ScenarioEvents {
   SeenTasks& seen_;
   std::set<core::TaskId> later_;
   std::map<core::TaskId, std::optional<std::int64_t>> need_mib_;
-  // The most likely memory need of tasks that have a prediction. Other tasks state their need.
+  // The likely memory need of submitted tasks that have a prediction. Other tasks have no entry.
   std::map<core::TaskId, std::int64_t> likely_mib_;
   std::map<core::TaskId, core::KindId> kind_;
   std::map<core::TaskId, core::Profile> profile_;

@@ -36,12 +36,12 @@ enum class Plant {
 
 std::vector<Step> StepsOf(std::uint64_t seed, std::size_t count);
 
-// Plays the steps, then lets all tasks end. Returns the first violation with its step; empty if
-// there is none.
+// What went wrong, and at which step.
 struct Violation {
   std::string what;
   std::size_t step = 0;  // index of the step; steps.size(): at the end
 };
+// Plays the steps, then lets all tasks end. Returns the first violation; empty if there is none.
 std::optional<Violation> Play(const std::vector<Step>& steps, Plant plant = Plant::kNone);
 
 // Returns a much shorter list of steps that still causes a violation.
