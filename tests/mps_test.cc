@@ -101,8 +101,8 @@ class Mps : public ::testing::Test {
     EXPECT_TRUE(Eventually([&] { return Servers().empty(); })) << "a control daemon still runs";
   }
 
-  // Cancels one of a server's two clients. It ignores SIGTERM, and killing it while it computes
-  // would also take down the server and the other client, so the server must terminate it.
+  // Cancels one of a server's two clients. This client ignores SIGTERM, and killing it while it
+  // computes would also take down the server and the other client. So the server must terminate it.
   void ExpectTheCancelledClientGoesAlone() {
     Training stubborn = kSmall;
     stubborn.more = {"--ignore-term"};

@@ -75,7 +75,8 @@ TEST_F(ProgressTest, IsNotReadIfTheUserOptsOut) {
 }
 
 TEST_F(ProgressTest, ShowsNothingOfAHostileOutput) {
-  // The text comes from a file, because the task's command itself is shown as its user typed it.
+  // Print the text from a file and not from the command line, which CARMA shows exactly as the user
+  // typed it.
   const std::string file = site.folder() / "hostile";
   WriteText(file, "\n\033[2J\033]0;<b>\aEpoch 1/2 <b>:  60%|##| 60/100 [00:10<00:10, 5.00<b>/s]");
   const std::uint64_t id =

@@ -123,8 +123,8 @@ std::string KillWithoutShim(const KnownAttempt& attempt, const ShimOwner& owner,
   if (!group.empty()) TaskCgroup::KillCgroup(group);
   KillLeftovers(order->uid, started, attempt.dir);
   if (!group.empty() && !order->limiter.empty()) {
-    // Killing takes a moment, but the limits can be removed immediately, because no process of the
-    // task can allocate memory any more.
+    // The killed processes may need a moment to exit, but they cannot allocate memory any more. So
+    // the limits can be removed now.
     (void)LimitGpuMemory(order->limiter, group, NoLimitWords(order->memory_limits), kLostPatience);
   }
   return group.empty() || TaskCgroup::RemoveCgroup(group) ? std::string() : group;

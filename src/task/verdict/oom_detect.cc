@@ -198,7 +198,7 @@ std::optional<std::string_view> OtherException(const std::vector<std::string_vie
   return std::nullopt;
 }
 
-// The finding that explains an abnormal end, if there is one.
+// The out-of-memory message that explains an abnormal end; empty if there is none.
 std::optional<Finding> ExplainingOom(const std::vector<std::string_view>& lines,
                                      std::optional<double> device_full) {
   const std::optional<Finding> found = FindOom(lines);
