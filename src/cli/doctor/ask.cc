@@ -79,7 +79,7 @@ DriverFacts AskAtOnce(const config::Settings& settings) {
   for (std::size_t i = 0; i < devices->size(); ++i)
     facts.gpus->push_back({(*devices)[i], loaded.probe->Read(i, clock.Now())});
   if (loaded.dcgm_trouble) facts.dcgm_trouble = loaded.dcgm_trouble();
-  // If a GPU hangs, skips the following calls, which query all GPUs and would block.
+  // The queries below visit every GPU, so they would block if one of the GPUs hangs.
   const auto hangs = [](const gpu::DeviceInfo& each) {
     return each.trouble.cause == gpu::TroubleCause::kHangs;
   };

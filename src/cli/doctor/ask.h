@@ -19,7 +19,7 @@ gpu::ProbeOptions ProbeOptionsOf(const config::Settings& settings);
 // Waits up to 20 s for a hanging driver. A call that still hangs is left running until the process
 // exits.
 DriverFacts AskDriver(const config::Settings& settings);
-// Returns the latest driver responses in a recording from another machine. Passes on errors of
+// Returns each GPU's last reading in a recording from another machine. Propagates errors from
 // ReadNamed() and ParseRecording().
 Result<DriverFacts> AskRecording(const std::string& path);
 
@@ -35,17 +35,17 @@ void MeasureContexts(const config::Settings& settings, const DriverFacts& driver
 // Describes the disk of the folder, or of its nearest existing parent. is_daemon_user: carmad runs
 // as the same user as this process.
 Result<DiskFacts> AskDisk(std::string path, bool is_daemon_user);
-// Compares the daemon's clock with this machine's, both at the time of the daemon's response,
-// because a hanging driver may have delayed this process since then.
+// Compares the daemon's clock with this machine's clock as of the moment the daemon answered, since
+// this process may have waited for a hung driver after that.
 ClockFacts AskClock(const DaemonFacts& daemon);
 // The daemon's cgroups, or those of this process if no daemon is running.
 task::CgroupBase AskCgroups(const DaemonFacts& daemon);
 DaemonFacts AskDaemon(api::Client& client);
 
-// Loads the configuration of this server, for commands that read its GPUs themselves. file: read
-// instead of the usual files, unless empty. of_root: for a daemon that runs as root.
-// simulated_state: see DaemonFacts. Like the daemon, sets the environment variable that the
-// simulated driver reads to find its server. Passes on errors of config::Load().
+// Loads this server's configuration for commands that query its GPUs directly. file: if not empty,
+// it is read instead of the usual files. of_root: the daemon runs as root, so use its default
+// paths. simulated_state: see DaemonFacts. If the GPUs are simulated, also sets CARMA_SIMGPU_STATE
+// for the simulated driver, as the daemon does. Propagates errors from config::Load().
 Result<config::Settings> LoadServerSettings(const std::string& file, bool of_root,
                                             const std::string& simulated_state = "");
 

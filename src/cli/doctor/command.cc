@@ -89,8 +89,8 @@ std::vector<Finding> LookAround(const config::Settings& settings, const DaemonFa
   return findings;
 }
 
-// Returns the settings with the policy for the sharing method in force. The policy's limits differ
-// under streams.
+// Returns the settings with the policy that applies to the sharing method actually in use. Streams
+// have an SM cap and a task limit of their own.
 config::Settings WithPolicyInForce(const config::Settings& settings, const DaemonFacts& daemon,
                                    const MpsTrial& trial) {
   const std::string line = daemon.status ? daemon.status->collocation : "";
@@ -128,7 +128,8 @@ Result<Unit> RunDoctor(Context& context, const DoctorFlags& flags) {
 
 // ---- recording ----
 
-// Returns the number of recorded responses, kIo, or a driver error from before the first line.
+// Returns the number of recorded responses. Returns a driver error if the GPUs cannot be listed, or
+// kIo if the file cannot be written.
 Result<std::size_t> Record(const config::Settings& settings, const std::string& version,
                            const DoctorFlags& flags) {
   const gpu::LoadedProbe loaded = gpu::LoadProbe(ProbeOptionsOf(settings));

@@ -62,7 +62,7 @@ Level LevelOf(Kind kind) {
   return of_driver ? Level::kBad : Level::kWarn;
 }
 
-// Describes where the constant comes from if the server gives no reason for it.
+// Returns the origin of the constant. It is shown if the server does not explain its choice.
 std::string ConstantText(const AssumedContext& assumed) {
   if (assumed.taught_by.empty()) return "as shipped";
   return fmt::format("learned from {} on {}", base::Counted(assumed.tasks, "task"),
@@ -81,7 +81,8 @@ Finding Compare(const std::string& type, const gpu::ContextCost& cost,
                   fmt::format("{}: {} MiB (measured{}); {}", type, cost.mib,
                               cost.of_process ? "" : " by the increase in GPU memory use",
                               AssumedText(assumed))};
-  // Any value above the bare context is plausible: only finished tasks show what libraries need.
+  // The assumed value includes libraries, and only finished tasks show how much memory those need.
+  // So only a value below the measured context is certainly wrong.
   const std::int64_t libraries_mib = assumed.mib - cost.mib;
   if (libraries_mib >= 0) return finding;
   finding.level = Level::kWarn;

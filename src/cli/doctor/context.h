@@ -31,9 +31,9 @@ struct ContextFacts {
   AssumedContext assumed;
 };
 
-// For one GPU type: a GPU on which a context can be created now or, if there is none, the type's
-// first GPU and the reason. If any GPU does not respond, no context is measured, because CUDA
-// initialises every GPU, so a healthy one would be blamed for the failure.
+// The GPU on which the context for one GPU type is measured. If no GPU of the type can be used now,
+// this is the first of them, and `obstacle` is the reason. While any GPU does not respond, no
+// context is measured: CUDA initialises every GPU, so measuring a healthy one could hang too.
 struct ContextCandidate {
   std::size_t gpu = 0;
   std::string obstacle;  // phrased as part of a sentence; empty if there is none

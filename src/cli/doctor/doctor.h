@@ -51,9 +51,9 @@ struct DriverFacts {
   std::vector<gpu::UnevenMemory> uneven_memory = {};
 };
 
-// Returns findings on the versions of the driver and its library, or on why there is no driver; on
-// each GPU's sources of readings, sharing rule and condition; and on what MIG means for tasks.
-// settings.policy: the policy in force (config::PolicyFor).
+// Checks the versions of the driver and its library, or reports why there is no driver. Then checks
+// each GPU's metric sources, sharing rule and condition, and explains the effect of MIG on tasks.
+// settings.policy must be the policy for the sharing method in use (config::PolicyFor).
 std::vector<Finding> CheckDriver(const DriverFacts& facts, const config::Settings& settings);
 
 // One line for each finding, with its remedy below. Identical findings for several GPUs are merged.
@@ -61,9 +61,10 @@ std::vector<Finding> CheckDriver(const DriverFacts& facts, const config::Setting
 std::string DoctorText(const std::vector<Finding>& findings, const Screen& screen);
 // {"worst":"warn","findings":[{"topic","level","text","remedy"}]}.
 nlohmann::json FindingsJson(const std::vector<Finding>& findings);
-// The same with "gpus":[{"uuid","name","pci","activity":"gpm","counters":[names of activity
-// counters],"values":[names of other values]}],
-// "contexts":[{"gpu_type","gpu","measured_mib" or "not_measured","assumed_mib","taught_by"}]}.
+// Returns the object of FindingsJson() with two more keys:
+// "gpus":[{"uuid","name","pci","activity":"gpm","counters":[names of activity
+// counters],"values":[names of other values]}] and "contexts":[{"gpu_type","gpu","measured_mib" or
+// "not_measured","assumed_mib","taught_by"}].
 std::string DoctorJson(const std::vector<Finding>& findings, const DriverFacts& facts,
                        const std::vector<ContextFacts>& contexts);
 Level Worst(const std::vector<Finding>& findings);

@@ -19,7 +19,7 @@ using gpu::ComputeMode;
 using gpu::CounterSource;
 using gpu::RecoveryAction;
 
-// Values that are read in addition to the counters, with readable names.
+// A value that a GPU can report besides the activity counters, and the name shown to the user.
 struct Value {
   const char* name;
   bool (*told)(const gpu::Reading& reading);
@@ -189,7 +189,8 @@ class GpuCheck {
             "policy.without_sm_activity");
   }
 
-  // Does not suggest DCGM, because its counters do not name their instance (docs/server/gpus.md).
+  // DCGM is not suggested here, because its rows cannot be assigned to MIG instances
+  // (docs/server/gpus.md).
   void NoActivityOfInstances() {
     const std::string text =
         "GPUs older than Hopper do not report the SM activity of MIG instances";

@@ -1,4 +1,4 @@
-// Checks single GPUs and MIG instances, and how a server is partitioned.
+// Checks each GPU and MIG instance, and how the server's GPUs are partitioned by MIG.
 #pragma once
 
 #include <cstddef>
@@ -11,16 +11,16 @@
 
 namespace carma::cli {
 
-// Findings on a GPU: the sources of its readings, the resulting sharing rule, its condition, modes
-// and processes.
+// Checks where a GPU's readings come from, which sharing rule follows from that, and the GPU's
+// condition, modes and processes.
 std::vector<Finding> CheckGpu(std::size_t index, const DriverFacts& driver,
                               const config::Settings& settings);
-// Findings on the MIG instances, their effect on tasks, and modes that change only at a reset.
-// Empty on a server without MIG. driver.gpus must be a list.
+// Lists the MIG instances and what they mean for tasks, and warns of MIG mode changes that wait for
+// a GPU reset. Empty on a server without MIG. driver.gpus must not be an error.
 std::vector<Finding> CheckMig(const DriverFacts& driver, const config::Settings& settings);
 
-// The names of the activity counters, and of all other values, that the GPU reports (told) or does
-// not report (not told).
+// The names of the activity counters, and of all other values. If `told` is true, returns those
+// that the GPU reports, else those that it does not report.
 std::vector<std::string> CounterNames(const gpu::Reading& reading, bool told);
 std::vector<std::string> ValueNames(const gpu::Reading& reading, bool told);
 

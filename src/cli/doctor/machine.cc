@@ -55,8 +55,8 @@ std::vector<Closed> ClosedGpus(const std::vector<api::GpuView>& gpus) {
   return closed;
 }
 
-// Whether the findings on closed GPUs already show this problem. If the driver does not respond,
-// all of its GPUs are down.
+// Whether the findings about closed GPUs already report this problem. A driver that does not
+// respond counts as reported if any GPU is down.
 bool ToldByGpus(const std::string& trouble, const DaemonFacts& daemon) {
   if (trouble == api::TroubleOfDriver(daemon.status->driver)) {
     return std::ranges::any_of(daemon.gpus, [](const api::GpuView& gpu) {
@@ -104,7 +104,7 @@ std::vector<Finding> CheckRights(const std::string& root, bool is_root, bool sim
   char target[64] = {};
   const ssize_t length =
       ::readlink((root + "/proc/self/ns/pid").c_str(), target, sizeof target - 1);
-  // The number that the kernel gives the first pid namespace (include/linux/proc_ns.h).
+  // The inode of the initial pid namespace, a constant in the kernel (include/linux/proc_ns.h).
   if (!simulated && length > 0 && std::string_view(target) != "pid:[4026531836]") {
     add(Level::kBad, "this is a separate pid namespace, but the driver reports the host's pids",
         "run carmad on the host, or run its container in the host's pid namespace (--pid=host)");

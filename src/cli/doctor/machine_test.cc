@@ -31,7 +31,7 @@ Finding FirstMachineTrouble(const std::vector<Finding>& findings) {
   return {};
 }
 
-// Creates a machine's files under a folder.
+// Provides a temporary folder in which each test creates the files that carma doctor reads.
 class DoctorMachine : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -83,7 +83,7 @@ TEST_F(DoctorMachine, ReportsCountersForAdministratorsOnly) {
   EXPECT_EQ(Worst(CheckRights(root_, true, false)), Level::kOk);
 }
 
-// Adds CARMA's and other MPS daemons to the machine.
+// A machine that has NVIDIA's MPS control program and is configured to use MPS.
 class DoctorMps : public DoctorMachine {
  protected:
   void SetUp() override {
@@ -400,7 +400,7 @@ TEST(Doctor, TheSharingMethodIsCarmadsOrThatOfTheTrial) {
 }
 
 TEST(Doctor, WaitingForTheDriverIsNoJumpOfTheClock) {
-  // Both clocks showed the same time, but the check comes much later.
+  // The clocks agreed when the daemon answered. It must not matter how much later the check runs.
   constexpr std::int64_t kAsked = 1'790'000'000'000;
   DaemonFacts daemon{.status = api::StatusView{.now_ms = kAsked}, .gpus = {}, .asked_ms = kAsked};
   EXPECT_THAT(CheckClock(AskClock(daemon)).text, Not(HasSubstr("differs")));

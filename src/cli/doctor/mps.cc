@@ -20,8 +20,8 @@
 namespace carma::cli {
 namespace {
 
-// The default folders where CUDA programs look for NVIDIA's control daemon. The second is used by
-// root with protocol 3.
+// The default folders in which CUDA programs look for NVIDIA's control daemon. With protocol 3,
+// root uses the second one.
 constexpr const char* kStrangersDirs[] = {"/tmp/nvidia-mps", "/run/nvidia-mps"};
 constexpr const char* kLock = "/control_lock";
 constexpr std::size_t kMaxFolders = 1'000;  // user folders, or GPU folders of one user
@@ -178,7 +178,6 @@ class MpsCheck {
     return "the memory of each limited to its task's promise plus policy.margin";
   }
 
-  // The remedy if the trial failed.
   std::string TrialRemedy(const base::Error& why) const {
     if (IsShared() && why.code == ErrorCode::kDenied)
       return "set collocation.mps_servers to \"user\": each user then has a server of their own";

@@ -21,9 +21,10 @@ using MpsTrial = std::optional<Result<task::MpsAbilities>>;
 // is_daemon_user: see CheckMps. Blocks up to collocation.mps_timeout plus a second.
 MpsTrial TryMps(const config::Settings& settings, bool is_daemon_user);
 
-// How tasks share a GPU with these settings. carmads_line: the method that carmad reports
-// ("streams: at most …"); empty if carmad is not running. For "auto", the method comes from this
-// line or, without it, from the MPS trial. Without either, the result is MPS, which "auto" prefers.
+// Returns the method by which tasks share a GPU. carmads_line: a running carmad's description of
+// its method ("streams: at most …"); empty if none is running. If collocation.method is "auto", the
+// method is taken from this line or else from the MPS trial. Without either, it is MPS, the
+// preferred method.
 core::SharingMethod MethodInForce(const config::Settings& settings, std::string_view carmads_line,
                                   const MpsTrial& trial);
 

@@ -8,8 +8,9 @@ namespace carma::cli {
 
 enum class Missing { kDriver, kMps, kDcgm, kMail, kCurl };
 
-// " (sudo apt install curl)", for a remedy that begins with "install curl"; empty if the
-// distribution (/etc/os-release below `root`) is unknown.
+// Returns the install command in parentheses, " (sudo apt install curl)", to be appended to a
+// remedy such as "install curl". Empty if the distribution (/etc/os-release below `root`) is
+// unknown.
 std::string InstallCommand(const std::string& root, Missing what);
 // The same command, from the text of /etc/os-release.
 std::string InstallCommandFor(std::string_view os_release, Missing what);

@@ -49,7 +49,6 @@ struct Described {
   std::vector<std::string> remarks;
 };
 
-// Adds the training options in the given order.
 void AddTrainingSettings(const EstimateFlags& flags, SubmitFlags& options) {
   const TransformerFlags& training = flags.transformer;
   if (!training.config.empty())
@@ -139,8 +138,8 @@ Result<std::vector<const estimate::EstimatorEntry*>> Chosen(const std::string& n
   return chosen;
 }
 
-// The summary from the script that was run. If no script was run, the one in the named or found
-// file.
+// Returns the summary that --run produced. Otherwise reads the file that the user named or that was
+// found.
 estimate::Summary SummaryOf(const EstimateFlags& flags,
                             const std::optional<Result<std::string>>& ran,
                             const task::TaskSpec& spec) {

@@ -81,7 +81,7 @@ std::string ModelLine(const EstimateSheet& sheet) {
                      ParamsText(static_cast<double>(layers->params)));
 }
 
-// The word with its meaning: "adam", or "AdamW (as adam)".
+// Shows how the user's word was understood: "adam", or "AdamW (as adam)".
 std::string Stated(const std::optional<std::string>& word, std::string_view meaning) {
   if (!word || base::ToLower(*word) == meaning) return std::string(meaning);
   return fmt::format("{} (as {})", base::Printable(*word, 40), meaning);
@@ -127,7 +127,7 @@ std::string CoverageText(const Answer& answer) {
   return answer.coverage > 0 ? fmt::format("{:.4g} %", answer.coverage * 100) : "-";
 }
 
-// The first warning, or the reason why there is no estimate. Only --explain shows the rest.
+// The first warning, or the reason why there is no estimate. Only --explain shows all warnings.
 std::string NoteText(const Opinion& opinion) {
   if (!opinion.answer) return base::Printable(opinion.answer.error().message, kShown);
   const std::vector<std::string>& warnings = opinion.answer->warnings;
@@ -136,7 +136,8 @@ std::string NoteText(const Opinion& opinion) {
   return base::Printable(warnings.front(), kShown) + more;
 }
 
-// Whether "auto" uses the estimate of another estimator that is also shown.
+// Whether this row repeats another one: "auto" adopts the estimate of one estimator, which may have
+// a row of its own.
 bool IsShownAs(const EstimateSheet& sheet, const Opinion& opinion, const std::string& method) {
   return opinion.estimator != method &&
          std::ranges::any_of(sheet.opinions, [&](const Opinion& each) {

@@ -65,8 +65,8 @@ Result<std::string> ReadConfigFile(const std::string& path) {
   return base::ReadFile(path, estimate::kMaxConfigBytes);
 }
 
-// Reads the trained part of a diffusers pipeline. For other models, reads the file itself. Adds
-// words from files in the same folder.
+// Reads the model that is being trained. In a diffusers pipeline, this is the U-Net or transformer;
+// otherwise it is the file itself. Adds training settings found in neighbouring files to `words`.
 Result<TransformerConfig> ReadModel(const std::string& path, const std::string& text,
                                     std::vector<task::TrainingWord>& words) {
   std::string config_path = path;
@@ -148,7 +148,7 @@ std::string TransformerJson(const std::string& file, const TransformerConfig& co
 void AddTransformerOptions(Syntax verb, TransformerFlags& flags) {
   const std::string group = "Transformers";
   for (const task::TrainingOption& option : task::TrainingOptions()) {
-    // Skips --weights, which the caller reads, because it may also name a folder.
+    // The caller parses --weights itself, because the option may instead name a gpumemnet folder.
     if (option.shared || option.name == "weights") continue;
     const std::string name(option.name);
     const auto keep = [&flags, name](const std::string& value) -> Result<Unit> {

@@ -116,7 +116,7 @@ Result<Allocation> ReadAllocation(const config::Environment& environment, bool n
 
 std::optional<base::Time> ParseJobEnd(std::string_view text) {
   const std::string_view word = base::Trim(text);
-  // Accepts only dates, because ParseBegin also accepts words, such as "now".
+  // Anything that is not a date is rejected, because ParseBegin would accept words such as "now".
   if (word.empty() || word[0] < '0' || word[0] > '9') return std::nullopt;
   const Result<base::Time> time = task::ParseBegin(word, base::Time{});
   return time ? std::optional(*time) : std::nullopt;

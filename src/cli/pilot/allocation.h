@@ -15,17 +15,18 @@ namespace carma::cli {
 
 struct Allocation {
   std::string job;  // Slurm's job number; empty outside a job
-  // Names for daemon.gpus. Empty if unspecified, which outside a job means the whole machine.
+  // The GPUs, in the format of daemon.gpus. Empty if the environment does not list them; outside a
+  // job, the pilot then uses all GPUs of the machine.
   std::optional<std::vector<std::string>> gpus;
   std::optional<int> cpus;
   std::optional<std::int64_t> memory_mib;
   std::optional<base::Time> ends;  // on this machine's clock
 };
 
-// The GPUs come from CUDA_VISIBLE_DEVICES, whose indices are relative to the device cgroup, or else
-// from Slurm's variables for the step or the job. named_gpus: the user names the GPUs, so the
-// environment need not. Returns kInvalid, with what to do instead, if this is not a node of the
-// job, the job has several nodes, or there is no GPU.
+// Takes the GPUs from CUDA_VISIBLE_DEVICES, which numbers only the GPUs in the device cgroup, or
+// else from Slurm's variables for the step or the job. named_gpus: the user lists the GPUs, so the
+// environment need not. Returns kInvalid, with advice, if this is not a node of the job, the job
+// has several nodes, or there is no GPU.
 Result<Allocation> ReadAllocation(const config::Environment& environment, bool named_gpus);
 
 // ---- the end time of a Slurm job, which is not in its environment before Slurm 23.02 ----

@@ -12,9 +12,10 @@ namespace carma::cli {
 
 class PilotBooks {
  public:
-  // Creates the folder if it is missing, and waits a few seconds for a previous pilot that is
-  // exiting. description: one line that describes this pilot in the error messages of other pilots.
-  // Returns kConflict, with the line of the pilot that uses the folder, or a system error.
+  // Creates the folder if it is missing and locks it. Waits a few seconds for a previous pilot to
+  // exit. description: one line about this pilot, which is shown to other pilots while the folder
+  // is locked. Returns kConflict, with the other pilot's description, if the folder is in use, or a
+  // system error.
   static Result<PilotBooks> Take(const std::string& folder, const std::string& description);
 
   const std::string& folder() const { return folder_; }

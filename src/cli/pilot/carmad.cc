@@ -30,7 +30,8 @@ bool MayHold(const std::string& base, const PilotPlace& place) {
   return fits && ::access(base.c_str(), W_OK | X_OK) == 0;
 }
 
-// Sets variables that are not yet set in the environment. Usual() also skips configured keys.
+// Collects variables for the daemon, except those that the environment already sets. Usual() also
+// leaves out keys that a configuration file sets.
 class Variables {
  public:
   explicit Variables(const config::Loaded& configured) : configured_(configured) {}

@@ -17,16 +17,16 @@ struct PilotPlace {
   std::string socket;
   std::string mps_dir;
 };
-// Chooses the first base folder with short enough paths (at most 107 bytes for a socket) and
-// creates the pilot's folder in it. Passes on errors of config::CheckPrivate. Returns kUnavailable
-// if no base folder is suitable.
+// Creates the pilot's folder in the first base folder that is writable and whose paths are short
+// enough (at most 107 bytes for a socket). Returns kUnavailable if no base folder is suitable.
+// Propagates errors from config::CheckPrivate.
 Result<PilotPlace> MakePlace(const config::Environment& environment, const std::string& job,
                              const std::string& name);
 
-// The daemon's variables (CARMA_SECTION_KEY), which limit it to the allocation's share of the
-// machine. Variables that are already set do not change. Neither do configured values, except those
-// for GPUs, cores and memory. notice: time from the request to checkpoint until the end.
-// machine_cpus: OwnCpus().
+// Returns environment variables (CARMA_SECTION_KEY) that limit the daemon to the allocation's share
+// of the machine. Variables that the user has already set are left out. The others override the
+// configuration files, except for the MPS folder and the restart limit. notice: how long before the
+// end tasks are asked to checkpoint. machine_cpus: OwnCpus().
 std::map<std::string, std::string> DaemonVariables(const Allocation& allocation,
                                                    const PilotPlace& place,
                                                    const config::Loaded& configured,

@@ -44,7 +44,7 @@ using base::Time;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// The reason given for a pilot's drains and reservations. The next pilot recognises them by it.
+// Marks drains and reservations as made by a pilot, so that the next pilot can remove them.
 constexpr char kEndOfAllocation[] = "the allocation ends";
 
 constexpr milliseconds kLook{250};
@@ -89,7 +89,7 @@ class Pilot {
  public:
   Pilot(Context& context, const PilotFlags& flags) : context_(context), flags_(flags) {}
 
-  // Returns an error that explains why the pilot cannot serve.
+  // Starts the daemon. Returns an error if the pilot cannot serve.
   Result<Unit> Open() {
     const config::Environment environment = base::OwnEnvironment();
     allocation_ = CARMA_TRY(ReadAllocation(environment, !flags_.gpus.empty()));
