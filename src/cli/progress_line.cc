@@ -36,7 +36,7 @@ std::string ProgressBar(double share, std::chrono::milliseconds elapsed) {
   const int full = static_cast<int>(share * kWidth);
   std::string text = fmt::format("[{:#<{}}{:.<{}}] {:3.0f} %", "", full, "", kWidth - full,
                                  std::floor(share * 100));
-  // Omits the time left during the first percent, which is a poor basis for predicting the rest.
+  // Shows no remaining time during the first percent, because the prediction would be unreliable.
   if (share > 0.01 && share < 1) {
     const double left_ms = static_cast<double>(elapsed.count()) * (1 - share) / share;
     text += ", " + base::FormatSpan(base::Duration(static_cast<std::int64_t>(left_ms))) + " to go";

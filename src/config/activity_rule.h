@@ -7,8 +7,8 @@
 
 namespace carma::config {
 
-// Returns a sentence that does not begin with a capital letter or end with a full stop. Returns an
-// empty string if the policy never shares GPUs.
+// Returns the rule as a sentence without a capital letter or full stop, to be inserted into other
+// text. Empty if the policy never shares GPUs.
 std::string RuleWithoutActivity(const core::PolicyConfig& policy);
 
 }  // namespace carma::config

@@ -111,7 +111,8 @@ template <class T>
 Kind<std::optional<T>> OrFalse(const Kind<T>& kind) {
   return OrNone(kind, kBool | kText, {"false", "off"}, "false");
 }
-// Accepts a value of this kind, or "auto" (read as empty) for the machine's own value.
+// Accepts a value of this kind, or "auto", which is read as empty: carmad then uses a value that
+// suits the machine.
 template <class T>
 Kind<std::optional<T>> OrAuto(const Kind<T>& kind) {
   return OrNone(kind, kText, {"auto"}, "\"auto\"");

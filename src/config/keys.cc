@@ -16,7 +16,8 @@ using base::Duration;
 
 namespace {
 
-// A key for the member that `change` and `look` return. Instantiated once per type, not per key.
+// Makes a key for a member of Settings, which `change` and `look` access. This is separate from
+// Of() so that it is compiled once per type instead of once per key.
 template <class T, class Member>
 Key OfMember(const char* name, const char* meaning, const Kind<T>& kind, Takes takes,
              Member& (*change)(Settings&), const Member& (*look)(const Settings&)) {
@@ -141,7 +142,7 @@ Key Remembered(Key key) {
   return key;
 }
 
-// A function that returns the named member of a Settings object, which may be const.
+// Expands to a lambda that returns the given member of a Settings object, const or not.
 #define AT(member)       \
   [](auto& s) -> auto& { \
     return s.member;     \

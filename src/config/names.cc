@@ -59,8 +59,8 @@ std::vector<NameMistake> NameMistakes(const Settings& settings) {
     mistakes.Once("fair.weights", each.who, seen);
   }
   for (const std::string& each : policy.slots.exempt) mistakes.Need("slots.exempt", classes, each);
-  // The default rule is not checked, because it may name a class that the server's own classes have
-  // replaced.
+  // The rules are checked only if they are configured. The default rule may name a class that
+  // fair.classes no longer contains.
   if (!settings.chosen.contains("limits.rules")) return mistakes.all;
   for (const core::LimitRule& each : policy.limits) {
     mistakes.Need("limits.rules", accounts, each.account);

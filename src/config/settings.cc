@@ -72,8 +72,8 @@ bool FollowsMapper(std::string_view key) {
 
 namespace {
 
-// Few tasks share a GPU under streams, so the head of the queue waits a long time. Other tasks may
-// therefore be started ahead of it.
+// Under streams, few tasks share a GPU, so the head of the queue waits a long time. Backfill lets
+// other tasks start in the meantime.
 constexpr std::string_view kTurnsMapper = "magm";
 constexpr int kTurnsBackfill = 10;
 
@@ -85,7 +85,8 @@ std::string_view MapperWhere(core::SharingMethod method, const Settings& setting
   return pays ? "by-work" : kTurnsMapper;
 }
 
-// Sets the mapper in force, and the mapper's values for keys that were not set.
+// Sets the mapper for this sharing method, and gives keys that are not configured the mapper's
+// defaults.
 void UseMapper(Settings& settings, core::SharingMethod method) {
   settings.policy.mapper =
       settings.mapper == kAutoMapper ? MapperWhere(method, settings) : settings.mapper;
@@ -253,7 +254,8 @@ class Loading {
     return Unit{};
   }
 
-  // Checks mps_dir here too, because an ordinary user's default folder comes from the environment.
+  // Also checks the default mps_dir: an ordinary user's default comes from the environment and has
+  // not been checked yet.
   Result<Unit> CheckMps() {
     const Settings& settings = loaded_.settings;
     if (settings.sm_partitions && settings.mps_servers != task::MpsScope::kGpu) {
@@ -432,8 +434,7 @@ Result<Reread> LoadAgain(const Sources& sources, const Loaded& running) {
     kept.Keep(key, running);
     reread.need_restart.push_back(key.name);
   }
-  // Validates again, because a key that keeps its old value may set other keys or contradict new
-  // values.
+  // Validates again, because the kept values may contradict new values or set other keys.
   Result<Loaded> loaded = kept.Finish();
   if (!loaded) {
     return base::Wrap(loaded.error(),

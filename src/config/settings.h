@@ -21,7 +21,7 @@
 
 namespace carma::config {
 
-// The word for the method in collocation.method: "streams", "mps", "exclusive" (kAlone).
+// The method's name in collocation.method: "streams", "mps", or "exclusive" (kAlone).
 std::string_view CollocationName(core::SharingMethod method);
 
 // A policy.mapper value that selects a mapper by sharing method: by-work where it pays off, else
@@ -133,8 +133,9 @@ struct Settings {
 
 struct Origin {
   std::string value;  // the value in force, in file notation
-  // "default", "/etc/carma/carma.toml:12", "CARMA_POLICY_MAPPER" or "--socket". If policy.published
-  // or collocation.method sets it: "policy.published (/etc/carma/carma.toml:3)".
+  // Where the value was set: "default", "/etc/carma/carma.toml:12", "CARMA_POLICY_MAPPER" or
+  // "--socket". A value that was set by policy.published or collocation.method has an origin such
+  // as "policy.published (/etc/carma/carma.toml:3)".
   std::string where;
 };
 

@@ -10,9 +10,9 @@
 #include "base/text.h"
 #include "config/keys.h"
 
-// toml++ 3.3 asserts (with NDEBUG: assumes) that a table header begins with a valid key, even
-// though it has an error message for headers that do not. That message is reached only without
-// NDEBUG.
+// If a table header does not begin with a valid key, toml++ 3.3 fails an assertion instead of
+// reporting the error, and with NDEBUG it assumes that this never happens. It reports the error if
+// NDEBUG is not defined and its assertions do nothing.
 #undef NDEBUG
 #define TOML_ASSERT(condition) static_cast<void>(0)
 #define TOML_EXCEPTIONS 1
@@ -64,11 +64,11 @@ Place Next(Place place, char c) {
   return Place::kBeyond;
 }
 
-// TOML allows non-ASCII characters only in quotes and comments. Anywhere else, they make toml++ 3.3
-// reach code that it declares unreachable. This check handles the forms of values that CARMA's keys
-// accept (a string, a list of strings, a bare word). All text after the first value in any other
-// form counts as unsafe. FirstLine() returns the line of the first non-ASCII character in an unsafe
-// place. Empty if the text is safe to parse.
+// TOML allows non-ASCII characters only in quotes and comments. Elsewhere, they make toml++ 3.3
+// reach code that it declares unreachable, so they must be found before it parses the text. This
+// class recognises the values that CARMA's keys accept (a string, a list of strings, a bare word).
+// It treats all text after any other value as unsafe. FirstLine() returns the line of the first
+// non-ASCII character in an unsafe place, or nothing if the text is safe to parse.
 class StrayLetters {
  public:
   explicit StrayLetters(std::string_view text) : text_(text) {}
@@ -200,8 +200,8 @@ Result<std::vector<Entry>> ParseToml(const std::string& path, std::string_view t
     return Invalid("{}:{}: {}", path, error.source().begin.line,
                    base::Printable(error.description(), 300));
   }
-  // Restores file order, because toml++ sorts tables by name, but the first error in the file
-  // should be reported first.
+  // Restores the order of the file, so that its first error is reported first. toml++ sorts tables
+  // by name.
   std::ranges::sort(entries, [](const Entry& a, const Entry& b) {
     return std::pair(a.line, std::string_view(a.name)) <
            std::pair(b.line, std::string_view(b.name));

@@ -237,7 +237,8 @@ class Pilot {
     return Unit{};
   }
 
-  // Reserves the GPUs for nobody from this time on, so only tasks that end earlier can still start.
+  // Reserves the GPUs for no one from this time on, so that only tasks that end before it can
+  // start.
   Result<Unit> Reserve(Time from) {
     core::Reservation booking;
     booking.from = from;
@@ -247,8 +248,9 @@ class Pilot {
     return Unit{};
   }
 
-  // Converts a time to the daemon's clock, which is different on a simulated server. A job without
-  // a limit may end later than the daemon's latest time, so the result is clamped.
+  // Converts a time to the daemon's clock, which differs from this machine's if the server is
+  // simulated. Limits the result to the latest time that the daemon accepts, because a job without
+  // a time limit may end later.
   Time OnItsClock(Time when, const api::StatusView& status) const {
     const double ahead = static_cast<double>((when - SystemTime()).count()) * time_scale_;
     const double then = static_cast<double>(status.now_ms) + ahead;
@@ -327,8 +329,9 @@ class Pilot {
     }
   }
 
-  // Ends the pilot. A second request means "now", unless it comes together with the first: at the
-  // end of a job, several signals arrive at once.
+  // Handles a request to end the pilot. The first request gives tasks a few seconds to checkpoint,
+  // and a second one ends the pilot at once. Further requests within a second of the first are
+  // ignored, because several signals may arrive together at the end of a job.
   void TakeTold() {
     if (!told_to_end_) told_to_end_ = SystemTime();
     Leave(SystemTime() - *told_to_end_ < kTold ? *told_to_end_ + kLeaveSoon : SystemTime());
@@ -404,16 +407,16 @@ class Pilot {
     }
   }
 
-  // Handles the daemon's exit. Its tasks continue in the meantime. A cluster that ends a job also
-  // kills the daemon.
+  // Restarts a daemon that has exited, unless the pilot is about to end or the daemon has exited
+  // too often. Tasks keep running in the meantime.
   void TakeDaemonEnd() {
     if (leave_by_ || restarts_++ == kMostRestarts) {
       if (!leave_by_) context_.Fail({ErrorCode::kUnavailable, "carmad exited repeatedly"});
       over_ = true;
       return;
     }
-    // If a signal is sent to all of the job's processes, this process may receive it slightly later
-    // than the daemon.
+    // The daemon may have exited because the job is ending. In that case, this process receives the
+    // same signal, perhaps slightly later.
     TakeSignal(signals_.Wait(kLook));
     if (leave_by_) return;
     Say("carmad exited: {}; restarting it", carmad_.end());

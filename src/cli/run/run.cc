@@ -43,8 +43,8 @@ struct RunFlags {
   bool quiet = false;            // show only errors and the task's output
 };
 
-// Whether the input can be read only once, because it is not a device. If so, a second start of the
-// task would find nothing to read.
+// Whether the input can be read only once, as with a pipe or a file but not a terminal. After a
+// restart, the task would have nothing to read.
 bool ComesOnce(int fd) {
   struct stat st {};
   return ::fstat(fd, &st) == 0 && !S_ISCHR(st.st_mode);
@@ -99,8 +99,8 @@ class Runner {
     exit_code_ = kExitFailure;
     if (end.last && end.last->kind == AttachMessage::Kind::kEnded)
       exit_code_ = end.last->signal != 0 ? 128 + end.last->signal : end.last->number;
-    // Nothing reads the output any more, so the task gets the same signal as when its terminal
-    // closes.
+    // Nobody reads the output any more. When this program exits, the task gets SIGHUP, as if its
+    // terminal had been closed.
     if (end.ours) Finish(exit_code_);
   }
 
@@ -178,8 +178,8 @@ class Runner {
     Finish(ExitCodeOf(view));
   }
 
-  // Handles a daemon that does not answer. Tasks outlive the daemon, but a task that has already
-  // ended is not worth a long wait.
+  // Keeps waiting while the daemon does not answer, because tasks outlive the daemon. Once the
+  // task's process has ended, gives up after kVerdictPatience and uses that process's exit code.
   void LookInVain(const base::Error& error) {
     Tell("{}; waiting for it", error.message);
     if (ended_at_ && SteadyClock::now() - *ended_at_ > kVerdictPatience) Finish(exit_code_);
@@ -203,8 +203,9 @@ class Runner {
   bool over_ = false;
 };
 
-// Submits the context's words, waits for the task to start, and connects this terminal or these
-// streams to it. exit_code becomes the task's. If this program exits, the task gets SIGHUP.
+// Submits the context's words as a task, waits for the task to start, and connects it to this
+// terminal or to the standard streams. Sets context.exit_code to the task's exit code. If this
+// program exits first, the task gets SIGHUP.
 Result<Unit> RunHere(Context& context, RunFlags flags) {
   auto listener = CARMA_TRY(task::AttachListener::Open());
   const bool has_terminal = ::isatty(STDIN_FILENO) == 1 && ::isatty(STDOUT_FILENO) == 1;
@@ -230,7 +231,8 @@ std::shared_ptr<RunFlags> AddRunOptions(Syntax verb) {
   return flags;
 }
 
-// The settings of a task that a user watches at a terminal, which should not be restarted.
+// Returns the settings of a task that a user watches at a terminal. By default, such a task is not
+// retried or requeued.
 Settings WatchedSettings(Syntax verb, const char* name) {
   Settings settings{{"retries", "0"}, {"no-requeue", ""}, {"job-name", name}};
   std::ranges::move(GivenOptions(verb), std::back_inserter(settings));

@@ -150,8 +150,8 @@ bool JobUsesCarma() {
   return false;
 }
 
-// What to do if carmad accepts a request but does not answer. It is then hung, so repeating the
-// request may not help.
+// What AskPatiently() does if carmad accepts a request but does not answer it. That means that
+// carmad hangs, so it may not help to repeat the request.
 enum class IfItHangs { kAskAgain, kGiveUp };
 
 Result<std::string> AskPatiently(Context& context, const std::string& target, IfItHangs hangs) {
@@ -184,7 +184,7 @@ void RunEpilog(Context& context) {
   const Result<std::string> answer = JobUsesCarma()
                                          ? AskPatiently(context, target, IfItHangs::kGiveUp)
                                          : context.client().Get(target, kGuardS);
-  // Does not report that no carmad answers, because the prolog of the next job will.
+  // It is not an error here if carmad does not answer: the prolog of the next job reports that.
   if (!answer) return;
   const Result<Json> json = base::ParseJson(*answer);
   if (!json || !json->contains("leases")) return;

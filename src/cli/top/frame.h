@@ -91,11 +91,11 @@ std::vector<TopLine> DrawTop(const TopData& data, TopState& state, const TopSize
 TopWish TakeStroke(const TopStroke& stroke, const TopData& data, const TopSize& size,
                    TopState& state);
 
-// Returns "|||||:::    ", a bar of that width for the total: first the used memory, then the
-// promised memory that is not in use.
+// Returns a bar such as "[|||||::: ]", in which `width` characters stand for the total memory: '|'
+// for used memory, and ':' for promised memory that is not in use.
 std::vector<TopPiece> MemoryBar(std::int64_t used, std::int64_t promised, std::int64_t total,
                                 int width);
-// The last `width` of these percentages as small bars; -1 if unknown.
+// Draws the last `width` percentages as small bars. A percentage of -1 means that it is unknown.
 std::string ActivityBars(const std::vector<std::int64_t>& percent, int width, bool blocks);
 // The last line of a program's output. If a progress bar overwrites itself on that line, returns
 // the bar's last state.

@@ -24,11 +24,11 @@ struct SeenActivity {
   std::size_t resident = 0;  // the task's position among the residents
   double sm_active = 0;      // as if running alone, 0..1, rounded to hundredths
 };
-// Returns the activity of the only task on the GPU. Under MPS, if the activity of only one task is
-// unknown, it can be derived too, because the tasks' shares of idle SM time multiply (SmActivity).
-// Returns nothing if SM activity is not reported, foreign processes are present, the activity of
-// several tasks is unknown, or a task arrived, warmed up or left during the window.
-// changed: the last time a task arrived or left.
+// Returns the SM activity of a task that is alone on the GPU. Under MPS, also works for one task
+// among others whose activities are known, because the tasks' shares of idle SM time multiply
+// (SmActivity). Returns nothing if the GPU does not report SM activity, foreign processes are
+// present, the activity of several tasks is unknown, or a task arrived, warmed up or left during
+// the window. changed: when a task last arrived or left.
 std::optional<SeenActivity> ActivityOf(const GpuSample& sample, std::span<const Resident> residents,
                                        Time changed, SharingMethod sharing);
 

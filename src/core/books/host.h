@@ -33,8 +33,7 @@ struct HostView {
   int free_cores = 0;  // not held by any task
   std::int64_t memory_mib = 0;
   std::int64_t free_memory_mib = 0;
-  // The long-waiting task that cores and memory are kept for. Kept cores and memory do not count as
-  // free.
+  // The long-waiting task for which cores and memory are set aside. They do not count as free.
   std::optional<TaskId> kept_for;
 };
 
@@ -71,7 +70,8 @@ class HostBooks {
   std::size_t tasks() const { return shares_.size(); }
   // Dedicated threads, and the tasks that hold them.
   const std::map<int, TaskId>& owners() const { return owners_; }
-  // The larger of the CPU share and the memory share, 0..1.
+  // The share of the machine that these CPUs and this memory make up: the larger of the two shares,
+  // 0..1.
   double PartOf(int cpus, std::int64_t memory_mib) const;
   // Incremented whenever more cores or memory might have become free.
   std::uint64_t changes() const { return changes_; }

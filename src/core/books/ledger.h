@@ -40,7 +40,7 @@ struct Account {
 
 class Ledger {
  public:
-  // usable_mib of each GPU: total - reserved.
+  // usable_mib: the total memory of each GPU minus its reserved memory.
   void Open(const std::vector<std::int64_t>& usable_mib);
 
   // Records a claim by a task that is not on that GPU yet.
@@ -48,8 +48,8 @@ class Ledger {
   // Frees all of the task's claims and forgets its observed memory. Called when its processes are
   // gone. Releasing twice is harmless.
   void Release(TaskId task);
-  // Records a sample. Returns true if any task's memory has risen or is uncertain; that task's
-  // Plateau then starts over.
+  // Records a sample. Returns true if the memory of any task has risen or has become uncertain. The
+  // Plateau of such a task starts over.
   bool Observe(GpuIndex gpu, const GpuSample& sample);
 
   // Sets Resident::sm_active of a task on that GPU.

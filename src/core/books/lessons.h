@@ -22,10 +22,10 @@ struct Lesson {
   friend bool operator==(const Lesson&, const Lesson&) = default;
 };
 
-// Tasks are of the same kind if they have the same user and KindId. The highest memory of any run
-// is kept; only at_least_mib can decrease again. A lesson is dropped with the last task of its
-// kind, because estimates of later tasks are based on the estimator's history. Tasks of unknown
-// kind are ignored.
+// Tasks are of the same kind if they have the same user and KindId. Tasks of unknown kind are
+// ignored. Memory values are the highest of any run, and only at_least_mib can decrease again. When
+// the last task of a kind leaves, the kind's lesson is dropped: later tasks are estimated from the
+// estimator's history.
 class Lessons {
  public:
   // Called when a task enters the core (Join) and when the core drops it (Leave).
@@ -38,8 +38,8 @@ class Lessons {
   void Cpus(const TaskRecord& task, double cpus);
   void Alone(const TaskRecord& task, double alone_s);
   void AtLeast(const TaskRecord& task, std::int64_t demand_mib);
-  // Reports a run that had enough memory. If AtLeast demanded more than the run needed, half of the
-  // excess is dropped.
+  // Reports that a run had enough memory. If AtLeast demanded more than the run needed, the demand
+  // moves halfway towards the run's need.
   void Succeeded(const TaskRecord& task, std::int64_t need_mib);
 
   // The lesson for the task's kind; null if there is none.

@@ -48,9 +48,9 @@ class Limits {
     const Count* count = nullptr;
   };
 
-  // Sets the rules and resets all counts to zero, except that attempts that ended while an earlier
-  // rule limited gpu_hours still count towards gpu_hours. The caller must then Join and Start the
-  // tasks again.
+  // Sets new rules and clears all counts. The caller must then Join and Start all tasks again. Only
+  // ended attempts are counted again automatically, if an earlier rule limited gpu_hours when they
+  // ended.
   void Follow(std::vector<LimitRule> rules, Time now);
 
   // Forgets ended attempts. Call it before Follow(), then pass every attempt that counts under the
@@ -158,7 +158,8 @@ class Limits {
   std::uint64_t changes_ = 0;
 };
 
-// One sentence with the numbers, the users that the limit applies to, and the rule as configured.
+// Describes the limit in one sentence: its numbers, the users to which it applies, and the rule as
+// configured.
 std::string TextOf(const LimitHit& hit);
 
 }  // namespace carma::core

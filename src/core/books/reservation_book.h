@@ -74,8 +74,8 @@ class ReservationBook {
     bool chosen = false;
     bool near = false;  // chosen within `lead` of the start
   };
-  // The reservations from the last Follow() by the users, accounts and classes that they admit.
-  // This index exists because every decision looks up the reservations of every task.
+  // Maps users, accounts and classes to the reservations that admit them. This speeds up decisions,
+  // which look up the reservations of every task.
   struct Admitted {
     using ByName = std::map<std::string, std::set<ReservationId>>;
     ByName users, accounts, classes;

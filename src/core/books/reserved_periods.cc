@@ -11,8 +11,8 @@ namespace {
 constexpr Duration kDay = std::chrono::hours(24);
 // Maximum number of periods to compute for one reservation.
 constexpr std::size_t kMostPeriods = 100;
-// Maximum number of days without a period to skip, mostly weekends. Never reached, because callers
-// look at most five weeks ahead.
+// Maximum number of days to skip because they have no period, such as weekends. It is never
+// reached, because callers look at most five weeks ahead.
 constexpr int kMostSkipped = 14;
 
 bool IsWeekend(int day_of_week) {

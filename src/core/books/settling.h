@@ -15,8 +15,8 @@ namespace carma::core {
 bool HasSettled(const GpuSample& sample, std::span<const Resident> residents, Time now,
                 Duration timeout);
 
-// The time by which all residents will have appeared, and the share of the window that shows all of
-// them.
+// When all residents will have appeared in the samples, and how much of the window already shows
+// all of them.
 struct Settled {
   std::optional<Time> by;  // the latest time; empty: all have appeared
   double share = 1;        // share of the window since the last resident appeared
