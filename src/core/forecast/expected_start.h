@@ -26,9 +26,9 @@ struct ExpectedTask {
   std::vector<ReservationId> own_reservations;
 };
 
-// A running task that can be preempted and return to the queue ahead of other tasks, so its end is
-// unknown. While it runs, ExpectedGpu::free_at of its GPUs is unknown. After returning to the queue
-// it can start on other GPUs.
+// A running task that may be preempted and go back to the queue ahead of other tasks. It can then
+// start on other GPUs. Because its end is unknown, ExpectedGpu::free_at is empty for the GPUs that
+// it holds.
 struct ExpectedReturn {
   std::size_t gpus = 1;
   std::vector<bool> may;    // per GPU, as for a waiting task
@@ -52,15 +52,16 @@ enum class Pass {
 // kFreely: while a task that needs k of m GPUs waits, fewer than k of them are empty, so at least
 // m - k + 1 are busy. The longest wait is the total work divided by that number.
 //
-// kAnyOrder: the total work is divided by the smallest m - k + 1 of all waiting tasks.
+// kAnyOrder: the longest wait is the total work divided by the smallest m - k + 1 of all waiting
+// tasks.
 //
-// kOneAtATime: the total work is divided by 1, because only one GPU might be busy.
+// kOneAtATime: the longest wait is the total work, because only one GPU might be busy.
 //
 // In every set of GPUs, a task that can return is assumed to take the GPUs that become free first,
 // in addition to those that it holds there.
 //
-// asked_for (kInOrder only): the time between two starts if running tasks are asked to leave their
-// GPUs for the task at the head of the queue.
+// asked_for (kInOrder only): how long running tasks take to leave after they have been asked to
+// make room for the head of the queue. Each start delays the next one by this time.
 std::vector<std::optional<Time>> LatestStarts(Time now, std::span<const ExpectedGpu> gpus,
                                               std::span<const ExpectedTask> line, Pass pass,
                                               std::span<const ExpectedReturn> returning = {},

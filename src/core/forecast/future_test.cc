@@ -37,7 +37,7 @@ class FutureTest : public ::testing::Test {
 
 TEST_F(FutureTest, TasksThatDoNotFitTogetherRunOneAfterTheOther) {
   line_ = {TaskWith(30'000, 100), TaskWith(30'000, 50)};
-  // The second task always ends after 150 s; the first ends after 100 or 50 s.
+  // In either order, the last task ends after 150 s. The other one ends after 100 s or 50 s.
   EXPECT_NEAR(Cost(FutureStart{0, {0}}), 150 + 0.5 * 125, 1e-6);
   EXPECT_NEAR(Cost(FutureStart{1, {0}}), 150 + 0.5 * 100, 1e-6);
   EXPECT_TRUE(std::isinf(Cost({})));  // nothing is running, so nothing ends

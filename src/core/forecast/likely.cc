@@ -115,7 +115,7 @@ class Play {
   std::vector<Going> going_;
   double now_s_ = 0;
   int looks_ = 0;
-  // The head of the queue, if it keeps other tasks from starting.
+  // The first waiting task of the main queue.
   std::optional<std::size_t> first_;
   double first_since_s_ = 0;
   bool passed_ = false;

@@ -24,8 +24,8 @@ struct LikelyStart {
 };
 struct LikelyLine {
   std::vector<LikelyStart> tasks;  // in queue order
-  // How long the blocking head of the queue has been the head, and whether other tasks have
-  // overtaken it.
+  // How long the head of the main queue has been the head, and whether other tasks have overtaken
+  // it.
   double first_for_s = 0;
   bool passed = false;
 };

@@ -25,8 +25,8 @@ struct GpuFingerprint {
 };
 GpuFingerprint FingerprintOf(const PolicyConfig& config, const GpuView& gpu, std::uint64_t crowd);
 
-// `before` is a state in which the GPU could not take any waiting task. Returns whether it still
-// cannot take any in the state `now`.
+// Whether the GPU still cannot take any waiting task in the state `now`, given that it could not
+// take any in the state `before`.
 bool OpensNothing(const GpuFingerprint& before, const GpuFingerprint& now);
 
 }  // namespace carma::core

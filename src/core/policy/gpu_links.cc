@@ -94,7 +94,8 @@ std::vector<GpuIndex> GpuLinks::MostLinked(std::span<const Candidate> sorted,
     return chosen;
   };
   if (!sure.empty()) return fill(std::move(sure));
-  // Every GPU is tried as the first, because some of them may have too few links.
+  // Tries each of these GPUs as the first: from a poorly linked GPU, only sets with few links can
+  // be reached.
   std::vector<GpuIndex> best;
   std::ptrdiff_t most = -1;
   for (const GpuIndex first : equal) {

@@ -35,7 +35,7 @@ class GpuLinks {
   // The best candidates that are all linked to each other, starting with a GPU that can be first.
   // Empty if there is no such set.
   std::vector<GpuIndex> BestLinked(std::vector<Candidate> candidates, std::size_t wanted) const;
-  // The GPUs that the task gets, chosen from the candidates.
+  // Chooses the task's GPUs from the candidates.
   std::vector<GpuIndex> ChooseFor(const Need& need, std::vector<Candidate> candidates) const {
     const auto wanted = static_cast<std::size_t>(need.gpus);
     return need.linked ? BestLinked(std::move(candidates), wanted)

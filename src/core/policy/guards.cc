@@ -182,9 +182,9 @@ bool CheckTaskCount(const Question& q) {
   });
 }
 
-// Whether the predicted gain decides if the task may join. If so, the GPU need not settle first.
-// The task's memory must be promised and its activity known: if the activity is only assumed, the
-// GPU's samples are better evidence than the predicted gain.
+// Whether the predicted gain decides if the task may join, so that the GPU need not settle first.
+// This requires a memory estimate and a known activity. If the activity is only assumed, the GPU's
+// samples are better evidence than the prediction.
 bool IsJudgedByGain(const Question& q) {
   return q.config.min_gain && q.need.memory_mib && q.need.activity_known;
 }

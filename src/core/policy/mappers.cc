@@ -147,8 +147,8 @@ const MapperEntry* FindMapper(std::string_view name_or_alias) {
 }
 
 bool Shares(const PolicyConfig& config) {
-  // The name is compared only with mappers that do not share, because this function is called at
-  // every decision.
+  // Compares the name only with mappers that do not share, because every decision calls this
+  // function.
   return std::ranges::none_of(kMappers, [&config](const MapperEntry& entry) {
     return !entry.shares && Names(entry, config.mapper);
   });

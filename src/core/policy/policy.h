@@ -26,8 +26,8 @@ namespace carma::core {
 
 enum class RecoveryMode {
   kExclusive,  // retry on idle GPUs only (as published)
-  // Retry where at least the last claim plus the step is free. This demand grows with each retry,
-  // and the last retry uses idle GPUs.
+  // Retry on GPUs with more free memory than the last attempt claimed, by at least
+  // recovery_step_mib. Each retry demands more, and the last one uses idle GPUs.
   kEscalate,
 };
 // When decisions are made: at every event or, for comparison, in the loops of a published system
@@ -46,7 +46,8 @@ enum class IdleAction {
   kShare,  // let other tasks join it, even if it is exclusive
   kEnd,    // stop it
 };
-// The settings for which each mapper has default values, so that configuring its name is enough.
+// Settings whose defaults depend on the mapper, so that it is enough to configure the mapper's
+// name.
 struct MapperValues {
   // Maximum mean SM activity (over the window) at which a GPU may take another task; empty: no
   // condition.
@@ -55,15 +56,15 @@ struct MapperValues {
   // Free memory required for a task without an estimate; 0: no condition.
   std::int64_t floor_mib = 5120;
   double floor_share = 0;  // share of the GPU's memory, replaces floor_mib; 0: floor_mib applies
-  // A task with known memory need and activity joins other tasks only if it adds at least this
-  // share of its own activity to the GPU's throughput (ThroughputOf). The SM cap and settling do
-  // not apply to such a task. Empty: no condition.
+  // A task whose memory need and activity are known may join other tasks only if the GPU's
+  // throughput (ThroughputOf) then rises by at least this share of the task's own activity. The SM
+  // cap and settling do not apply to such a task. Empty: no condition.
   std::optional<double> min_gain;
-  // How many tasks of the main queue are considered. If a task must wait, the considered tasks
-  // behind it may start first. 1: only the head is considered.
+  // How many tasks of the main queue are considered. If one of them must wait, the others behind it
+  // may still start. 1: only the head, and tasks for GPUs that the head can never use.
   int backfill = 1;
-  // If other tasks can overtake the head of the queue, GPUs are kept for it once it has been the
-  // head for this long; empty: never.
+  // If other tasks can overtake the head of the queue, GPUs are set aside for it once it has been
+  // the head for this long; empty: never.
   std::optional<Duration> pass_limit = Duration{3'600'000};
 };
 // All settings of a policy. docs/server/policies.md lists their names in the configuration file.
@@ -83,9 +84,9 @@ struct PolicyConfig : MapperValues {
   std::optional<GpuRule> require;
   // The expression that the mapper "score" uses to rank GPUs. Required by that mapper.
   std::optional<GpuRule> score;
-  // The number of possible starts that are simulated to the end and compared with each other and
-  // with starting nothing (Future). Used only by mappers that choose the task, and only if all run
-  // times are known. 0: off.
+  // How many possible starts to simulate to the end (Future) and compare with each other and with
+  // starting nothing. Used only by mappers that choose the task, and only if all run times are
+  // known. 0: off.
   int lookahead = 16;
   // The sharing method that throughput estimates assume: kMps or kStreams.
   SharingMethod sharing = SharingMethod::kMps;
@@ -205,8 +206,8 @@ std::shared_ptr<const GpuChoice> ChoiceOf(const TaskRequest& request,
 // The need of a task that has not run yet. Need::choice is not set.
 Need NeedOf(const PolicyConfig& config, const TaskRequest& request,
             const std::optional<Estimate>& estimate, const Profile& profile = {});
-// The need of a task that may have run before, including what its failures have shown. profile:
-// what is now known about tasks of its kind; task.profile by default.
+// The need of a task that may have run before. Its earlier failures are taken into account.
+// profile: what is now known about tasks of its kind; task.profile by default.
 Need NeedOf(const PolicyConfig& config, const TaskRecord& task, const Profile& profile);
 Need NeedOf(const PolicyConfig& config, const TaskRecord& task);
 

@@ -1,5 +1,4 @@
-// Finds tasks with equal needs, so that only one task of each need has to be checked. Private to
-// core.
+// Finds tasks with equal needs, so that the guards need to check only one of them. Private to core.
 #pragma once
 
 #include <cstddef>

@@ -32,7 +32,7 @@ const QosClass* ClassOf(std::span<const QosClass> classes, const TaskRequest& re
 // Whether the task has declared that it can checkpoint, or has saved before when asked to leave.
 bool KnowsToSave(const TaskRecord& task);
 
-// Whether the task's time slices can end, now or once it runs.
+// Whether the task can be made to leave its GPUs at the end of a time slice, now or once it runs.
 bool TakesTurns(const SlotRules& rules, const TaskRecord& task);
 
 // Length of the task's time slice. SlotRules::length must be set. For a task that is not known to
