@@ -114,7 +114,8 @@ Kind<std::string> Word(const std::vector<std::string>& words) {
 
 Kind<std::string> LogLevelName() {
   Kind<std::string> kind = Word({"info", "warn", "error"});
-  // Accepts "debug" in old configuration files as "info", because it never logged more than that.
+  // Old configuration files may contain "debug", which never logged more than "info" and is read as
+  // "info".
   kind.read = [read = kind.read](std::string_view text) {
     return read(base::ToLower(base::Trim(text)) == "debug" ? "info" : text);
   };

@@ -301,7 +301,7 @@ class Loading {
   static std::unexpected<base::Error> WrongValue(const std::string& where, const Key& key,
                                                  std::string_view text) {
     const std::string trouble = key.trouble ? key.trouble(text) : "";
-    // `trouble` contains the invalid list item and the form that was expected.
+    // For a list, `trouble` already contains the invalid item and what was expected.
     if ((key.forms & kTextList) != 0 && !trouble.empty())
       return Invalid("{}: {}: {}", where, key.name, trouble);
     const std::string got =
@@ -325,7 +325,8 @@ class Loading {
     return Invalid("{}: {}: {}", loaded_.origins[set ? name : other].where, name, what);
   }
 
-  // Messages from the core begin with the field: "sm_cap" for policy.sm_cap, or "slots.length".
+  // Messages from the core begin with a field's name, such as "sm_cap" (for policy.sm_cap) or
+  // "slots.length".
   std::unexpected<base::Error> WrongPolicy(const base::Error& error) {
     const std::size_t colon = error.message.find(": ");
     const std::string field = error.message.substr(0, colon);

@@ -1,4 +1,4 @@
-// Helpers for tests that load settings from text, or return the error if the text is invalid.
+// Test helpers that load settings from text and return the settings or the expected error.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -73,7 +73,7 @@ bool ToldByGpus(const std::string& trouble, const DaemonFacts& daemon) {
   });
 }
 
-// Missing kernel limits cause no warning, because most drivers have none.
+// Missing kernel limits are no reason for a warning, because most drivers do not offer any.
 Finding MemoryLimitsFinding(const api::StatusView& status) {
   std::string text = "task limits are not enforced";
   if (status.memory_limits == "kernel") {

@@ -40,7 +40,7 @@ constexpr Packages kPackages[] = {
      {"nvidia-driver-cuda kmod-nvidia-latest-dkms", "nvidia-driver-cuda", "datacenter-gpu-manager",
       "postfix", "curl"}}};
 
-// The words in the value of KEY="a b" in os-release.
+// Splits the value of a line such as KEY="a b" in os-release into words.
 std::vector<std::string> WordsOf(std::string_view text, std::string_view key) {
   std::vector<std::string> words;
   for (const std::string_view line : base::Split(text, '\n')) {

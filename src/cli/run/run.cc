@@ -104,7 +104,8 @@ class Runner {
     if (end.ours) Finish(exit_code_);
   }
 
-  // While the task waits in the queue, it has no process, so this process must act on the signal.
+  // A task that waits in the queue has no process that could receive the signal, so the signal is
+  // handled here.
   void TakeSignal() {
     const int number = signals_.Take(false);
     if (number == 0 || number == SIGWINCH) return;

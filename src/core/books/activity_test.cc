@@ -50,7 +50,7 @@ TEST(ActivityOf, IsEmptyIfTheSampleDoesNotShowIt) {
   EXPECT_FALSE(Seen(Sample(0.5), {}));
   EXPECT_FALSE(Seen(Sample(0.5), {ResidentTask(1), ResidentTask(2)}));
   EXPECT_FALSE(Seen(Sample(0.5), {ResidentTask(1, 0.5), ResidentTask(2, 0.5)}));
-  // The first task, whose activity is known, leaves the GPU idle for too little of the time.
+  // The first task is so active that the second task's activity cannot be derived.
   EXPECT_FALSE(Seen(Sample(0.9), {ResidentTask(1, 0.8), ResidentTask(2)}));
   GpuSample sample = Sample(0.5);
   sample.sm_active.reset();

@@ -14,8 +14,8 @@
 
 namespace carma::core {
 
-// Cores and memory available to tasks. Until the shell reports them, nothing is counted, so no task
-// waits for cores or memory.
+// Cores and memory available to tasks. Until they are known, nothing is counted, so no task waits
+// for cores or memory.
 struct HostInfo {
   int cpus = 0;                 // can be promised to tasks; 0: not counted
   std::int64_t memory_mib = 0;  // can be promised to tasks; 0: not counted

@@ -48,9 +48,8 @@ class Limits {
     const Count* count = nullptr;
   };
 
-  // Sets new rules and clears all counts. The caller must then Join and Start all tasks again. Only
-  // ended attempts are counted again automatically, if an earlier rule limited gpu_hours when they
-  // ended.
+  // Sets new rules and clears all counts. The caller must then Join and Start the tasks again.
+  // Attempts that ended under an earlier gpu_hours rule still count and need not be passed again.
   void Follow(std::vector<LimitRule> rules, Time now);
 
   // Forgets ended attempts. Call it before Follow(), then pass every attempt that counts under the

@@ -20,9 +20,9 @@ class RecoveryHold {
   bool Keep(const PolicyConfig& config, const Need& need, std::span<const GpuView> views);
   void Drop() { task_.reset(); }
 
-  // The task that GPUs are kept for; empty: none.
+  // The task for which GPUs are kept free; empty: none.
   std::optional<TaskId> task() const { return task_; }
-  // The kept GPUs; empty if none are kept.
+  // The GPUs that are kept free; empty if there are none.
   std::span<const GpuIndex> gpus() const {
     return task_ ? std::span<const GpuIndex>(gpus_) : std::span<const GpuIndex>();
   }

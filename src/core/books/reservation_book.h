@@ -1,5 +1,5 @@
-// Records which GPUs are reserved, when, and for whom, as reported by the shell. Tasks still
-// running when a reservation begins may finish, but from then on only its own tasks start there.
+// Records which GPUs are reserved, when, and for whom. Tasks still running when a reservation
+// begins may finish, but from then on only tasks of the reservation start on its GPUs.
 #pragma once
 
 #include <cstdint>
@@ -51,7 +51,7 @@ class ReservationBook {
   std::span<const ReservedPeriod* const> On(GpuIndex gpu) const;
   // The reservations that admit the task (IsFor).
   std::vector<ReservationId> Of(const TaskRequest& request) const;
-  // The GPUs of the reservations in `own` that are now in force, in order.
+  // The GPUs held at `now` by the reservations in `own`, in ascending order.
   std::vector<GpuIndex> GpusFor(std::span<const ReservationId> own, Time now) const;
   // The state of all periods. ReservationStatus::others is left empty.
   std::vector<ReservationStatus> Standings() const;

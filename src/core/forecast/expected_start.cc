@@ -124,7 +124,7 @@ class Line {
     return std::min(task.gpus, Both(task.may, pool));
   }
 
-  // The minimum number of busy GPUs in the task's pool while it waits; 0: unknown.
+  // At least this many GPUs in the task's pool are busy as long as the task waits; 0: unknown.
   std::size_t BusyWhileItWaits(std::size_t i, const Work& work) const {
     const ExpectedTask& task = tasks_[i];
     const Pool& pool = pools_[pool_of_[i]];

@@ -94,8 +94,8 @@ std::vector<GpuIndex> GpuLinks::MostLinked(std::span<const Candidate> sorted,
     return chosen;
   };
   if (!sure.empty()) return fill(std::move(sure));
-  // Tries each of these GPUs as the first: from a poorly linked GPU, only sets with few links can
-  // be reached.
+  // A set that is built up from a poorly linked GPU has few links, so each of these GPUs is tried
+  // as the first.
   std::vector<GpuIndex> best;
   std::ptrdiff_t most = -1;
   for (const GpuIndex first : equal) {

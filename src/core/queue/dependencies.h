@@ -29,9 +29,9 @@ class Dependencies {
  public:
   // Adds a new task, whose dependencies are looked up by the next Register.
   void Arrive(TaskId id) { arrivals_.push_back(id); }
-  // Looks up the dependencies of the tasks added by Arrive, so that the ends of their dependencies
-  // are recorded. Ends since the last Close are considered too, because a task and its dependency
-  // may arrive and end in one batch of events.
+  // Finds the dependencies of the tasks added by Arrive, so that End can fill in how they ended.
+  // Also fills in those that have ended since the last Close, because a task and its dependency may
+  // arrive and end in one batch of events.
   void Register(TaskRecords& tasks);
   bool AllRegistered() const { return arrivals_.empty(); }
 
