@@ -94,7 +94,7 @@ struct Settings {
   std::int64_t notify_per_hour = 100;                                      // limit per user
   std::string notify_sendmail = "/usr/sbin/sendmail";
   base::Duration notify_time_limit{30'000};  // real time, per attempt
-  // Targets of notices about idle holders and failing GPUs, in the format of
+  // Where to send notices about idle tasks that hold GPUs and about failing GPUs, in the format of
   // task::ParseNotifyTarget.
   std::vector<std::string> notify_admin;
   // [slurm]

@@ -146,7 +146,7 @@ TEST_F(SettingsAgain, UnchangedKeysKeepTheirValueAndOrigin) {
 TEST_F(SettingsAgain, RefusesMistakesAndContradictionsWithKeptKeys) {
   EXPECT_THAT(Again("", "\npolicy.sm_cap = 80").error().message,
               HasSubstr("f.toml:2: policy.sm_cap: "));
-  // The value is valid by itself, but the old sample period is still in force.
+  // The new value is valid by itself, but the old sample period applies until a restart.
   const Result<Reread> together = Again("monitor.sample_period = '4s'",
                                         "policy.stale_after = '3s'\nmonitor.sample_period = '1s'");
   ASSERT_FALSE(together);

@@ -34,7 +34,7 @@
 namespace carma::cli {
 namespace {
 
-// How long the driver may take, in real time, to answer every query once.
+// Time limit, in real time, for all queries to the driver together.
 constexpr std::chrono::seconds kDriverPatience{20};
 constexpr base::Duration kGpuPatience{5'000};
 // Counters are averages over the interval between two samples. NVML needs at least 100 ms between

@@ -30,8 +30,8 @@ namespace {
 using task::AttachMessage;
 using SteadyClock = std::chrono::steady_clock;
 
-// Pauses between two checks of the task: short after the task's process has exited, long while the
-// task waits.
+// Shortest and longest pause between two checks of the task. The pause is short after the task's
+// process has exited, and doubles with each check.
 constexpr std::chrono::milliseconds kFirstLook{20};
 constexpr std::chrono::milliseconds kLastLook{1000};
 // How long to wait for the daemon to report the result of a task that has ended.

@@ -230,8 +230,8 @@ constexpr std::string_view kHelp =
     "SM activity over the last 15 minutes. MEM: a task's used and promised memory, ~predicted\n"
     "while it is waiting, and the peak once it has ended.";
 
-// The number of GPUs to show while leaving room for tasks. The first line of the screen always has
-// the totals of all GPUs.
+// How many GPUs to list so that there is still room for tasks. The first line of the screen always
+// shows the totals of all GPUs.
 std::size_t GpuRows(const TopData& data, const TopState& state, const TopSize& size) {
   if (!state.gpus) return 0;
   return std::min(data.server.gpus.size(),
@@ -242,7 +242,7 @@ std::size_t TroubleRows(const TopData& data) {
   return !data.trouble.empty() || !data.server.troubles.empty() ? 1 : 0;
 }
 
-// The first row to show so that the selected row is visible.
+// Returns the first row to show. Scrolls only as far as needed to make the selected row visible.
 std::size_t FirstRow(std::size_t first, std::size_t chosen, std::size_t count, std::size_t rows) {
   if (chosen < first) first = chosen;
   if (rows > 0 && chosen >= first + rows) first = chosen - rows + 1;

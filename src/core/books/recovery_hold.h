@@ -14,9 +14,9 @@ namespace carma::core {
 
 class RecoveryHold {
  public:
-  // Keeps as many GPUs as the task needs. Chooses those with the most free memory among the open,
-  // unreserved GPUs that could ever take the task. If there are too few, keeps none and returns
-  // false.
+  // Sets aside as many GPUs as the task needs. Chooses those with the most free memory among the
+  // open, unreserved GPUs that could ever take the task. If there are too few, sets aside none and
+  // returns false.
   bool Keep(const PolicyConfig& config, const Need& need, std::span<const GpuView> views);
   void Drop() { task_.reset(); }
 

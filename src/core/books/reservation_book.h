@@ -81,8 +81,8 @@ class ReservationBook {
     ByName users, accounts, classes;
   };
   void Choose(Slot& slot, bool keep, std::span<const GpuInfo> gpus, const Look& look);
-  // Whether another reservation among the first `among` slots holds the GPU during a part of the
-  // period of `by`.
+  // Whether one of the first `among` slots belongs to another reservation and holds the GPU during
+  // part of the period of `by`.
   bool IsTaken(GpuIndex gpu, const Slot& by, std::size_t among) const;
   void List(std::size_t gpus);
 

@@ -74,9 +74,9 @@ struct PolicyConfig : MapperValues {
   // How long a task that never appears in its GPU's samples can keep other tasks off the GPU.
   Duration settle_timeout{180'000};
   Duration stale_after{5'000};  // a GPU is closed if its last sample is older than this
-  // Once a task's memory has not risen for this long, its promise drops to what the task has used.
-  // Waiting tasks of its kind then request that amount, or more if one of them ran out of memory.
-  // Empty: claims and estimates stay as they are.
+  // Once a task's memory has not risen for this long, the memory promised to it is reduced to what
+  // it has used. Waiting tasks of its kind then request that amount, or more if one of them ran out
+  // of memory. Empty: promises and estimates stay as they are.
   std::optional<Duration> plateau_after = Duration{600'000};
   // Maximum predicted slowdown of any task; empty: only the limits that tasks set themselves.
   std::optional<double> max_slowdown;
@@ -226,12 +226,12 @@ struct Verdict {
 const ReservedPeriod* ReservedAgainst(const PolicyConfig& config, const Need& need,
                                       const GpuView& gpu);
 
-// Runs all guards in the following order: the task's own choice, health, MIG, drain, reservations,
-// recovery holds, exclusivity, idle GPUs, tasks per GPU, idle CPU cores, memory, settling, SM
-// activity, tasks that take turns, declared shares of SMs, slowdown, gain, the site rule. The first
-// guard that refuses decides. The verdict is kNever only if waiting cannot help. A GPU without
-// tasks or foreign processes is never too busy, and margin and floor are waived on it. If
-// waive_on_idle is off, they are waived only for tasks with idle_gpu or exclusive.
+// Runs all guards in the following order: the task's own choice, driver upgrade, health, MIG,
+// drain, reservations, recovery holds, exclusivity, idle GPUs, tasks per GPU, idle CPU cores,
+// memory, settling, SM activity, tasks that take turns, declared shares of SMs, slowdown, gain, the
+// site rule. The first guard that refuses decides. The verdict is kNever only if waiting cannot
+// help. A GPU without tasks or foreign processes is never too busy, and margin and floor are waived
+// on it. If waive_on_idle is off, they are waived only for tasks with idle_gpu or exclusive.
 Verdict CheckGuards(const PolicyConfig& config, const Need& need, const GpuView& gpu,
                     Part part = Part::kFirst);
 // The verdict of CheckGuards without a reason. Much faster than CheckGuards, and used to choose
