@@ -11,9 +11,10 @@ namespace {
 using Needs = std::map<double, double>;  // amount -> MiB, non-decreasing
 
 constexpr double kFarthest = 4;  // predictions reach at most this factor beyond the measured range
-// Margins. kAllowance and kFewAllowance are fractions of the prediction, kBeyondAllowance of its
-// growth beyond the largest measured amount. In sweeps over batch sizes on one GPU, 95 % of the
-// values are within these margins (docs/evidence/estimators.md).
+// Safety margins, as fractions of the predicted memory. For amounts above the largest measured one,
+// kBeyondAllowance is an additional fraction of the increase over the memory measured there. In
+// sweeps over batch sizes on one GPU, 95 % of the values are within these margins
+// (docs/evidence/estimators.md).
 constexpr double kAllowance = 0.06;
 constexpr double kFewAllowance = 0.06;  // additional margin with two amounts; smaller with more
 constexpr double kBeyondAllowance = 0.2;
@@ -70,8 +71,8 @@ Estimated Above(const Needs& needs, double amount, double allowance) {
   return {point, point * (1 + allowance) + kBeyondAllowance * growth};
 }
 
-// The curve could bend below the smallest measured amount, so the bound there is the memory needed
-// at the smallest amount, plus a margin.
+// Memory may fall more slowly below the smallest measured amount. The bound is therefore the memory
+// needed at that amount, plus a margin.
 Estimated Below(const Needs& needs, double amount, double allowance) {
   const auto first = needs.begin();
   const double slope = SlopeOf(first, std::next(first));

@@ -99,8 +99,8 @@ class OfAmounts {
     return Interpolate(seen, tokens(*question_.amounts.batch, *question_.amounts.length));
   }
 
-  // Uses runs on another GPU type only if there are no runs on this type. A sample adds the same
-  // memory on every type; only the context differs (docs/evidence/estimators.md).
+  // Runs on another GPU type are used only if there are none on this type. A sample needs the same
+  // memory on every type; only the size of the CUDA context differs (docs/evidence/estimators.md).
   void Add(const task::Observation& run, double amount, std::vector<Sighting>& seen) const {
     if (own_type_ && run.gpu_type != question_.gpu_type) return;
     const double shift_mib = own_type_ ? 0 : ContextShift(run.gpu_type, question_.gpu_type);

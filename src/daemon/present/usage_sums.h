@@ -29,16 +29,16 @@ struct UsageBy {
 // Returns kInvalid for anything else.
 Result<UsageBy> ParseUsageBy(std::string_view text);
 
-// The attempts must be added first, in any order, and then the GPU use in chronological order. Sums
-// are exact to the millisecond, so the total is the same for every grouping.
+// Add all attempts first, in any order, then the GPU usage in chronological order. Times are summed
+// in whole milliseconds, so the total is the same for every grouping.
 class UsageSums {
  public:
-  // Counts only the time in [from, to). For its period, a row counts the attempts that begin (and
-  // their waiting times), the attempts that run out of memory, and the memory that attempts leave
-  // unused.
+  // Counts only the time in [from, to). An attempt that spans several periods adds its time to each
+  // of them. Its start and its waiting time count only in the period in which it started, and
+  // running out of memory only in the period in which it ended.
   UsageSums(const UsageBy& by, core::Time from, core::Time to) : by_(by), from_(from), to_(to) {}
 
-  // A running attempt must have the current time as its end, and no exit.
+  // For a running attempt, the end time must be the current time and `exit` must be empty.
   void Add(const store::EndedAttempt& attempt);
   // Must be called after all attempts have been added.
   void Add(const store::GpuUsage& usage);
@@ -64,7 +64,7 @@ class UsageSums {
     core::Time to{};
     Sum* of = nullptr;
   };
-  // The attempts on one GPU, read in chronological order.
+  // The attempts on one GPU. Add(GpuUsage) moves through them in chronological order.
   struct Gpu {
     std::vector<Piece> pieces;
     std::size_t next = 0;  // all pieces before this index have been added to `there`

@@ -48,8 +48,8 @@ namespace {
 
 namespace asio = boost::asio;
 
-// If a driver or control daemon does not respond, early requests and the process that started
-// carmad wait for at most this long.
+// If a driver or control daemon does not respond, carmad reports that it is serving after at most
+// this long, and requests that arrived in the meantime are answered then.
 constexpr std::chrono::seconds kLongestSearch{5};
 constexpr std::chrono::seconds kSocketWatch{10};   // between two checks of the socket file
 constexpr std::chrono::seconds kCudaPatience{15};  // for creating a CUDA context on one GPU
@@ -77,7 +77,7 @@ class RealDaemon : public Daemon, public Sampler::Taker {
   void DriverSilent(const gpu::ReadError& why) override;
 
  private:
-  // Opens all endpoints that can be handled now. The other endpoints respond with `why_not`.
+  // Enables every endpoint that already works. All others respond with the error `why_not`.
   void OpenRoutes(const std::string& why_not = "");
   void Answer(api::Request request, const api::Responder& respond);
   void AnswerEarlyOnes();
@@ -117,7 +117,8 @@ class RealDaemon : public Daemon, public Sampler::Taker {
   FaultOrigins fault_origins_;
   UserNames user_names_{shared_loop_};
   std::unique_ptr<EngineHost> engine_host_;  // null until the GPUs are known
-  // The last readings before the engine was opened, so that tasks need not wait for the next ones.
+  // The last GPU readings taken before the engine was opened. With them, tasks can start without
+  // waiting for the next readings.
   std::optional<std::pair<gpu::Round, SeenProcesses>> early_round_;
   std::optional<std::uint32_t> socket_group_;
   Tokens tokens_;
@@ -235,8 +236,8 @@ Result<Unit> RealDaemon::Listen() {
     base::LogWarn("tokens_not_read", {{"why", loaded.error().message}});
   CARMA_TRY(FindGroups());
   TakeMeasuredProfiles();
-  // The folder must exist before the socket is created. Its permissions let all users reach root's
-  // socket.
+  // The folder must exist before the socket is created. If carmad runs as root, the folder's mode
+  // lets all users reach the socket.
   const config::Settings& settings = in_force_.settings;
   CARMA_TRY(MakeSocketFolder(settings));
   launching_ = CARMA_TRY(OpenLaunching(settings, options_.shim_path));
@@ -487,7 +488,8 @@ Result<std::unique_ptr<Daemon>> Daemon::Make(DaemonOptions options) {
   const unsigned mode = ::getuid() == 0 ? 0711 : 0700;
   CARMA_TRY(base::MakeDirs(settings.state_dir, mode));
   std::unique_ptr<base::Clock> clock = CARMA_TRY(MakeClock(settings));
-  // Tells the simulated driver library and the tasks where their server is.
+  // The simulated driver library and the tasks inherit this variable. It leads them to the
+  // simulated server's state.
   if (!settings.simgpu_state.empty())
     ::setenv("CARMA_SIMGPU_STATE", settings.simgpu_state.c_str(), 1);
   std::unique_ptr<store::Store> store = CARMA_TRY(store::Store::Open(settings.state_dir));

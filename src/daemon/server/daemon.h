@@ -13,7 +13,8 @@ namespace carma::daemon {
 
 struct DaemonOptions {
   config::Loaded configuration;
-  // Returns where to read the configuration again. Called on another thread.
+  // Returns the files and variables from which to reload the configuration. Called on another
+  // thread.
   std::function<config::Sources()> sources;
   std::string shim_path;    // carma-shim
   std::string notify_path;  // carma-notify
@@ -21,8 +22,9 @@ struct DaemonOptions {
   std::string version;
   // Called on the loop on each SIGHUP, because the log file may have been renamed. May be empty.
   std::function<void()> reopen_log = nullptr;
-  // Called on the loop as soon as all requests on the socket can be handled, because the GPUs are
-  // known or there are none. Called after a few seconds at the latest. May be empty.
+  // Called on the loop once carmad has found its GPUs, or has found that there are none, and can
+  // therefore handle every request. If the search takes longer than a few seconds, it is called
+  // before the search ends. May be empty.
   std::function<void()> serving = nullptr;
 };
 

@@ -63,7 +63,7 @@ class EngineHost : private Engine::Host {
     std::function<void(std::function<void()> call)> after_next_reading;
     std::string shim_path;
     std::string notify_path;
-    // A GpuTrials::Try, called on a worker. If null, CUDA is never tested.
+    // Called on a worker. If null, CUDA is never tested.
     GpuTrials::Try try_cuda = nullptr;
     // Called on a worker. If null, driver upgrades are not watched.
     std::function<gpu::InstalledDriver()> driver_versions = nullptr;

@@ -42,7 +42,7 @@ std::set<std::size_t> EngineHost::LeftAlone() const {
 
 void EngineHost::PostSeen(core::Event event) {
   if (const auto* drain = std::get_if<core::DrainRequested>(&event)) {
-    // A driver upgrade is reported once for all GPUs.
+    // A driver upgrade closes every GPU, but TakeDriverVersions() reports it only once.
     if (!drain->why.starts_with(core::kDriverUpgradeText))
       TellAdministrators("health", HealthMessage(drain->gpu, drain->why));
     return engine_.Drain(*drain);
@@ -118,8 +118,8 @@ std::unique_ptr<GpuTrials> EngineHost::MakeTrials() {
           gpu, false, false,
           "a task could not initialise CUDA on this GPU; the GPU is being tested"});
     }
-    // After a failed trial, the next reading closes the GPU. Otherwise the GPU may be used again
-    // after that reading.
+    // If the trial failed, the next reading closes the GPU. If it succeeded, the GPU may be used
+    // again after that reading.
     AfterNextReading([this, gpu] {
       if (monitor_.Healthy(gpu)) engine_.Post(core::GpuHealthChanged{gpu, true, false, ""});
     });

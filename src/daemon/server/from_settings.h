@@ -39,8 +39,8 @@ estimate::AppraisalRules AppraisalRulesOf(const Configuration::InForce& in_force
 EngineOptions EngineOptionsOf(const config::Settings& settings, const task::HostFacts& machine,
                               const task::CgroupControls& controls);
 
-// Converts the GPUs to the core's format. Finds out from the system which CPUs are near each GPU;
-// for simulated GPUs, this is simulated too.
+// Converts the GPUs to the core's format and adds the CPUs near each GPU. For simulated GPUs, these
+// CPUs are made up; otherwise, they are read from the system.
 std::vector<core::GpuInfo> GpuInfosOf(const config::Settings& settings,
                                       const std::vector<gpu::DeviceInfo>& devices,
                                       const task::HostFacts& machine);

@@ -30,7 +30,8 @@ struct LeavingJobsOptions {
   std::chrono::milliseconds every{10'000};   // between checks
   std::chrono::milliseconds after{120'000};  // minimum wait of a job
   std::chrono::milliseconds trust{360'000};  // minimum wait of a job expected to start soon
-  // Interval between checks of the same job. Also the pause after no node had room for a job.
+  // Interval between checks of the same job. If no node has room or Slurm does not respond, no job
+  // is checked for this long.
   std::chrono::milliseconds again{60'000};
   std::chrono::milliseconds once{3'600'000};  // pause after a move that did not help
 };

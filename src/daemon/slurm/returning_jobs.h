@@ -44,7 +44,7 @@ class ReturningJobs {
   // Starts to requeue a stored job, which may be left over from an earlier run.
   void Take(const store::JobReturnRow& row);
   // Whether the task's job must not end yet, because Slurm has not accepted its requeue. Also true
-  // while this object does not have the job's row.
+  // if Take() has not been called for the task.
   bool Holds(core::TaskId task) const;
   // Whether the task's job is being moved to another node. If so, its lease must not be adopted.
   bool Leaves(core::TaskId task) const;
