@@ -229,8 +229,8 @@ class Builder {
     Adapt(width, text, share, 0, level.depth);  // the text tokens are too few to count
   }
 
-  // Adds the adapters of `count` attention layers. Keys and values are computed from `tokens`
-  // vectors of width `read` for each token of the model.
+  // Adds the adapters of `count` attention layers, each `width` wide. Keys and values are computed
+  // from vectors of width `read`, of which there are `tokens` for each token of the model.
   void Adapt(double width, double read, double share, double tokens, double count) {
     const auto add = [&](AdaptedMatrices& matrices, double in, double per_token) {
       matrices.inputs += count * per_token * in;

@@ -24,8 +24,8 @@ constexpr double kBareRestMib = 256;
 
 using Taught = std::vector<const task::Observation*>;
 
-// The excess of the site's factor over 1 is at most this many times the excess of the built-in
-// factor.
+// Limits the safety margin (factor - 1) learned at this site to this multiple of the built-in
+// margin.
 constexpr double kMostWider = 2;
 
 // The newest observation of each signature, by GPU type.
@@ -150,8 +150,9 @@ double ErrorOf(const Site& site, const task::Observation& run) {
   return std::abs(PredictedMib(site, run) / static_cast<double>(run.measured_mib) - 1);
 }
 
-// How far to shift the built-in base towards the measured base. used_mib is 0 if the formula's
-// error for models of this size can explain the difference.
+// How far the measured base is from the built-in one (shown_mib), and how far to shift the built-in
+// one (used_mib). There is no shift if the formula's error for such small models can explain the
+// difference.
 struct Shift {
   double shown_mib = 0;
   double doubt_mib = 0;
@@ -216,7 +217,7 @@ Trial LeaveOut(const Taught& taught) {
   return trial;
 }
 
-// Sets the constant's shift, and records why it is or is not used.
+// Sets the constant's shift, and the reason why it is or is not used.
 void LearnConstant(const Taught& taught, Site& site) {
   const Taught small = SmallOf(taught);
   const std::size_t models = ModelsIn(small);

@@ -44,8 +44,8 @@ struct Site {
   // runs (0.5..0.999). It is the conformal quantile of the ratios: the ceil((n + 1) coverage)-th of
   // n. While n is below kFullCalibration, this quantile is mixed with the shipped factor. If n is
   // too small for the coverage, the second largest ratio is used. The result is at least the
-  // shipped factor. Its excess over 1 is at most twice that of the shipped factor, because tasks of
-  // one kind say little about the errors of other kinds.
+  // shipped factor, and its margin (factor - 1) is at most twice the shipped margin, because tasks
+  // of one kind say little about the errors of other kinds.
   double Factor(double coverage, double shipped) const;
   // A sentence for an answer's warnings if the values come from another GPU type; otherwise empty.
   std::string Remark() const;

@@ -84,8 +84,8 @@ struct MemoryClass {
 struct Answer {
   std::int64_t point_mib = 0;  // most likely peak per GPU, CUDA context included
   std::int64_t bound_mib = 0;  // covers the share `coverage` of runs; at least point_mib
-  // The part of the point that PyTorch allocates for tensors. The rest is context and the
-  // allocator's cache. Empty if the method does not separate tensors from the rest.
+  // The part of point_mib that PyTorch allocates for tensors. The other part is the CUDA context
+  // and the allocator's cache. Empty if the method does not separate the two.
   std::optional<std::int64_t> needed_mib;
   double coverage = 0;      // share of runs covered by the bound; 0: unknown
   std::string method;       // "structural", "gpumemnet-mlp" …
@@ -119,9 +119,9 @@ std::unique_ptr<Estimator> MakeGpuMemNetTransformer();
 // Measured peaks of earlier runs of the same training job.
 std::unique_ptr<Estimator> MakeFromHistory();
 // Tries these methods in order and uses the first that has an answer: history; runs of the same
-// training job with other amounts; the closed form if a config.json is named, otherwise the
-// structural formula; this user's runs of the same program with other settings. kNotFound if no
-// method has an answer.
+// training job with other batch sizes or sample lengths; the closed form if a config.json is named,
+// otherwise the structural formula; this user's runs of the same program with other settings.
+// kNotFound if no method has an answer.
 std::unique_ptr<Estimator> MakeAuto();
 
 struct EstimatorEntry {

@@ -99,9 +99,9 @@ struct LeftOut {
 
 // Corrects each run's answer using the runs of all other groups. The point is multiplied by the
 // median of measured / point over these runs. The bound is multiplied by the conformal quantile of
-// measured / bound at `coverage` over the runs of the same kind. If the other groups have too few
-// runs of that kind, the bound is instead the point times the quantile of measured / point over all
-// their runs, with the excess of this quantile over 1 doubled. A run has no answer if there is no
+// measured / bound at `coverage` over the runs of the same kind. If there are too few runs of that
+// kind, the bound is instead the point multiplied by a factor: the quantile of measured / point
+// over all of these runs, with its margin (factor - 1) doubled. A run has no answer if there is no
 // other group. parts: one per outcome.
 std::vector<Outcome> LeaveOut(std::span<const Outcome> outcomes, const std::vector<LeftOut>& parts,
                               double coverage);

@@ -135,8 +135,8 @@ core::Profile ProfileFrom(std::span<const task::Observation> runs, const std::st
     std::optional<double>& activity = run.gpu_type == gpu_type ? profile.sm_active : elsewhere;
     if (!activity) activity = run.sm_active;
     if (!profile.cpus) profile.cpus = run.cpus;
-    // The run does not show which of its GPUs ran out of memory, so each GPU is assumed to need the
-    // full share.
+    // An out-of-memory run does not show how much each of its GPUs needs, so every GPU is assumed
+    // to need as much as the fullest one.
     if (const std::optional<double> share = run.ran_out ? 1 : run.others_share)
       profile.others_share = std::max(profile.others_share.value_or(0), *share);
     const auto known = paces.find(run.gpu_type);
@@ -213,8 +213,8 @@ std::vector<task::Observation> History::OfKin(const std::string& kin) const {
   return Newest(by_kin_, kin);
 }
 
-// Of the newest kCalibrationRuns runs that have a formula: for each GPU type and signature, the
-// newest run that had enough memory.
+// For each GPU type and signature, the newest run that had enough memory. Only the newest
+// kCalibrationRuns runs with a formula are considered.
 std::vector<task::Observation> History::Taught() const {
   std::uint64_t oldest = 0;
   if (with_formula_.size() > kCalibrationRuns)

@@ -10,7 +10,7 @@
 
 namespace carma::estimate {
 
-// Writes a file as text that ParseTensors reads back unchanged. Identical contents produce
+// Serialises a file so that ParseTensors() returns the same contents. Identical contents produce
 // identical bytes. The shapes and values must meet the requirements of `Tensor`.
 inline std::string DumpTensors(const TensorFile& file) {
   constexpr std::size_t kLengthBytes = 8;

@@ -37,8 +37,9 @@ constexpr std::string_view kLength =
     " seq-len seq-length sequence-len sequence-length max-seq-len max-seq-length max-length "
     " model-max-length block-size cutoff-len context-length ctx-len ";
 
-// A 128-bit hash: FNV-1a in two lanes, mixed at the end. It need not be cryptographic, because the
-// UID precedes it in plain text.
+// A 128-bit hash: FNV-1a in two lanes, mixed at the end. It need not be cryptographic: signatures
+// begin with the UID in plain text, so different users never share one even if their hashes
+// collide.
 class Digest {
  public:
   void Add(std::string_view text) {
@@ -229,8 +230,8 @@ std::string LastName(std::string_view path) {
   return std::string(base::BaseName(path));
 }
 
-// The name of the training program: the first Python file or module. Without one, the first word of
-// the command, or the task's name if it is a script.
+// The name of the training program: the first Python file or module. If there is none, this is the
+// first word of the command or, for a script, the task's name.
 std::string ProgramOf(const task::TaskSpec& spec, const std::vector<std::string>& words) {
   for (std::size_t i = 0; i < words.size(); ++i) {
     if (words[i].ends_with(".py")) return LastName(words[i]);

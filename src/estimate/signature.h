@@ -32,8 +32,9 @@ std::string Signature(const task::TaskSpec& spec, std::uint32_t uid,
 // The signature as a number, for the core. Never KindId{}.
 core::KindId KindOf(const std::string& signature);
 
-// Identifies a wider group as "1000-<32 hex digits>": the same user's runs of one program (a Python
-// file or module, else the first word or a script's task name) on the same number of GPUs.
+// Identifies all runs of one program by the same user on the same number of GPUs, as "1000-<32 hex
+// digits>". The program is the first Python file or module. If there is none, it is the first word
+// of the command or, for a script, the task's name.
 std::string Kin(const task::TaskSpec& spec, std::uint32_t uid);
 
 // Amounts that users change so that a task fits on a GPU.

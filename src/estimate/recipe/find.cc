@@ -52,7 +52,8 @@ class Finder {
       LookAtCommand({.words = std::move(words), .line = 0}, "", spec_.workdir, 0);
     }
     KeepTheLast();
-    // The task must remain valid regardless of what a file contains.
+    // A file may contain anything, so values that would make the task description invalid are
+    // cleaned or dropped.
     for (task::TrainingWord& word : best_.words) word.from = base::Printable(word.from, 500);
     std::erase_if(best_.words, [](const task::TrainingWord& word) {
       return word.value.size() > 1000 || word.value != base::Printable(word.value, 1000);
@@ -122,8 +123,8 @@ class Finder {
     Meaning meaning = MeaningOf(settings, framework);
     if (!meaning.not_modelled.empty()) return Note(meaning.not_modelled);
     if (!meaning.trains || settings.empty()) return;
-    // Training runs of models other than transformers are not supported, so they are ignored
-    // without a note.
+    // A script for Hugging Face's Trainer may train a model that is not a transformer. Such a run
+    // is ignored, so a missing model is noted only if the run surely trains a transformer.
     const bool is_megatron = IsOfMegatron(settings);
     const bool surely = framework != Framework::kTrainer || meaning.model.contains('/');
     std::string path = StatedConfig();
@@ -307,7 +308,8 @@ class Finder {
     return "";
   }
 
-  // The path of the trained part of a diffusers pipeline. Adds words for the untrained parts.
+  // The path of the config.json of the model that a diffusers pipeline trains. Adds words for the
+  // pipeline's untrained parts.
   std::string PartOf(const std::string& index, TrainingWords& words) {
     const Result<std::string> text = Read(index, kMaxConfigBytes);
     if (!text) return "";

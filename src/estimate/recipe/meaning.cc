@@ -13,7 +13,7 @@
 namespace carma::estimate {
 namespace {
 
-// Adds words by topic. Each topic starts with the framework's defaults.
+// Translates settings to words, topic by topic. Each topic first adds the framework's defaults.
 class Reader {
  public:
   Reader(const std::vector<Setting>& settings, Framework framework)
@@ -54,7 +54,7 @@ class Reader {
   void AddNumber(std::string_view name, SettingNames keys) {
     if (const Setting* setting = said_.Value(keys)) Add(name, setting->value, *setting);
   }
-  // Adds the word if one of these settings means yes.
+  // Adds the word if one of these settings is enabled.
   void AddYes(std::string_view name, std::string value, SettingNames keys) {
     if (const Setting* setting = said_.Yes(keys)) Add(name, std::move(value), *setting);
   }
@@ -326,7 +326,8 @@ class Reader {
       if (said_.Yes({"disable_gradient_checkpointing"}) == nullptr)
         AddUsual("gradient-checkpointing", "full");
     }
-    // TRL checkpoints by default since the release that renamed its length option to max_length.
+    // Since the release that renamed max_seq_length to max_length, TRL enables gradient
+    // checkpointing by default.
     if (framework_ == Framework::kTrl && said_.Any({"max_seq_length"}) == nullptr)
       AddUsual("gradient-checkpointing", "full");
     const Setting* asked = said_.Any(

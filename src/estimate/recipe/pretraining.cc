@@ -49,7 +49,7 @@ class TitanReader {
                 setting != nullptr ? From(*setting) : "torchtitan's default"},
                plan_.words, plan_.notes);
   }
-  // Adds the word if one of these settings means yes.
+  // Adds the word if one of these settings is enabled.
   void AddYes(std::string_view name, std::string value, Keys keys) {
     if (const Setting* setting = said_.Yes(keys)) Add(name, std::move(value), setting);
   }
@@ -60,7 +60,8 @@ class TitanReader {
     std::string& folder = plan_.model;
     folder = files->value;
     plan_.model_from = From(*files);
-    // Older versions name the tokenizer's file, which Meta keeps in a folder named "original".
+    // In older versions, the setting is the path of the tokenizer's file, which is in a subfolder
+    // named "original" in Meta's models.
     if (const std::size_t slash = folder.rfind('/');
         slash != std::string::npos && folder.substr(slash).starts_with("/tokenizer."))
       folder.erase(slash);

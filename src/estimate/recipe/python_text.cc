@@ -117,7 +117,7 @@ class PythonReader {
   bool IsOneOf(std::size_t at, std::string_view signs) const {
     return std::ranges::any_of(signs, [&](char sign) { return Is(at, sign); });
   }
-  // Whether an operator follows, so that the token is only a part of an expression.
+  // Whether an operator follows. If so, the token is only part of an expression.
   bool Continues(std::size_t at) const { return IsOneOf(at + 1, "+-*/%<>|&^"); }
   // Whether the variable is changed in place: LEN *= 2 or LEN <<= 1.
   bool IsChanged(std::size_t at) const {

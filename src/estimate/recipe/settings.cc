@@ -19,15 +19,15 @@ std::string Below(const std::string& prefix, std::string_view key) {
   return prefix.empty() ? std::string(key) : fmt::format("{}.{}", prefix, key);
 }
 
-// Like EndOfQuoted(), but the end of `text` if the quote is not closed.
+// Like EndOfQuoted(), but returns the end of `text` if the quote is not closed.
 std::size_t SkipQuoted(std::string_view text, std::size_t at) {
   return std::min(EndOfQuoted(text, at), text.size());
 }
 
-// The characters in front of a quoted scalar.
+// A quote starts a quoted scalar only after one of these characters.
 constexpr std::string_view kBeforeQuote = " \t[{,:\n";
 
-// Whether a quote starts a quoted scalar, which is only possible at the beginning of a scalar.
+// Whether the character at `at` is a quote that starts a quoted scalar.
 bool OpensQuote(std::string_view text, std::size_t at) {
   if (text[at] != '"' && text[at] != '\'') return false;
   return at == 0 || kBeforeQuote.contains(text[at - 1]);

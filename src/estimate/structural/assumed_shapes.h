@@ -1,4 +1,5 @@
-// Assumes shapes for a printed module tree, which shows none.
+// Assumes output shapes for a model whose summary is a printed module tree, because such a tree
+// contains none.
 #pragma once
 
 #include <cstdint>
