@@ -142,8 +142,8 @@ struct TrainingPlan {
   std::int64_t frozen_parameters = 0;  // parameters of additional models that only run forward
   bool averages = false;               // a second copy of the trained weights (EMA)
   bool encodes_images = false;         // an autoencoder turns images into latents on the same GPU
-  // Number of decoder tokens, for a decoder that reads an encoder's output. Empty: as many as the
-  // encoder has.
+  // Number of decoder tokens, if a decoder reads an encoder's output. If empty, the decoder has as
+  // many tokens as the encoder.
   std::optional<std::int64_t> target;
   // Mean length of all samples except the longest, if micro-batches are not padded. Empty if all
   // samples are padded or packed to the sequence length.

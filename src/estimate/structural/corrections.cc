@@ -15,8 +15,9 @@ using Maker = Tensor::Maker;
 
 // ---- readings ----
 
-// Blocks of parallel paths that are merged into one convolution after training. Every convolution
-// reads the block's input. A norm reads this input too, unless it follows a convolution.
+// Some blocks have parallel paths, which are merged into one convolution after training. Every
+// convolution in such a block reads the block's input. So does every norm that does not follow a
+// convolution.
 int ParallelWays(Graph& graph, Row& row, int input) {
   if (!row.ways || input == Tensor::kNobody) return input;
   int& entry = graph.rows()[*row.ways].entry;
@@ -290,10 +291,10 @@ void ScoresOfPositions(const Graph&, const Row& row, Kept& kept) {
   kept.unfused_attention = true;
 }
 
-// A convolution turns the values, an image of one channel [batch, 1, height, width, values], into
-// keys: one matrix per position. The queries of all heads are multiplied by this matrix, and the
-// product copies the matrix for each head. The number of heads follows from the norm of the
-// queries, which is listed before the norm of the values.
+// The values form an image with one channel, [batch, 1, height, width, values]. A convolution
+// computes the keys from them: one matrix per position. The queries of all heads are multiplied by
+// this matrix, and the product copies the matrix for each head. The number of heads follows from
+// the norm of the queries, which is listed before the norm of the values.
 void MatricesOfPositions(const Graph& graph, const Row& row, Kept& kept) {
   const Shape& in = row.layer->in;
   const Shape& out = row.layer->out;

@@ -56,8 +56,8 @@ class GraphMaker {
       index = graph_.trail[index].from;
     return index == Tensor::kNobody ? 0 : graph_.trail[index].from;
   }
-  // Whether a row of this size reads the results of all slices side by side. If it does, the split
-  // ends.
+  // Whether a row of this size reads the concatenated results of all slices. If it does, the
+  // current split ends with this row.
   bool JoinsSlices(double elements) {
     if (split_ == Tensor::kNobody || graph_.trail[split_].elements != elements) return false;
     split_ = Tensor::kNobody;
@@ -167,8 +167,8 @@ void GraphMaker::Container(Row& row) {
   MakeUnseen(row.out, row.layer->out);
 }
 
-// Whether the printed size lacks a factor. This happens if the dimension printed as the batch also
-// contains the windows.
+// Whether the printed batch dimension also contains the attention windows. The printed size must
+// then be multiplied by the number of windows.
 bool GraphMaker::HidesWindows(const Row& row) const {
   const Shape& out = row.layer->out;
   return !row.knows_input && Current().elements > row.out && out.rank() == 3 &&
@@ -300,8 +300,8 @@ int GraphMaker::Join(const Row& row) {
 }
 
 // Whether the last convolution is the shortcut of a residual block. The next row then reads the
-// same input, and the shortcut's result is later added to another tensor of its size. A sum keeps
-// nothing.
+// same input as this convolution. The convolution's result is later added to another tensor of the
+// same size and need not be kept for that.
 bool GraphMaker::IsShortcut(const Row& row, int source) const {
   const Tensor& current = Current();
   if (current.maker != Maker::kMatrix || current.linear) return false;

@@ -32,7 +32,7 @@ void MeasureConvolution(const Graph& graph, const Row& row, Kept& kept) {
     kept.widest_conv = std::max(kept.widest_conv, kElementBytes * (row.in + row.out));
 }
 
-// Measures what the estimate needs in addition to kept memory.
+// Records what the estimate needs besides the kept bytes, such as the size of the largest tensor.
 void Measure(const Graph& graph, const Row& row, Kept& kept) {
   const bool makes_new =
       row.step == Step::kOperation || (row.step == Step::kPassing && row.dropout > 0);

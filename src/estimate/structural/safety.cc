@@ -36,9 +36,9 @@ constexpr EvidenceFactors kFactors[] = {
     {Evidence::kOwnBlocks, {1.00, 1.10, 1.18, 1.27, 2.00, 3.0}},
     {Evidence::kText, {1.00, 1.14, 1.27, 1.50, 1.96, 3.0}},
     {Evidence::kPartial, {1.00, 1.40, 1.70, 2.00, 2.50, 4.0}},
-    // If the 2976 runs are estimated from their totals, with each family left out in turn, they
-    // need factors of 1.23, 1.38 and 1.61 at coverage 0.8, 0.9 and 0.95. The factors used are
-    // slightly larger, because only two runs of other models were compared.
+    // Estimates of the 2976 runs from totals only would need factors of 1.23, 1.38 and 1.61 at
+    // coverage 0.8, 0.9 and 0.95, with each family left out in turn. The factors used are slightly
+    // larger, because only two runs of other models were compared.
     {Evidence::kTotals, {1.00, 1.30, 1.45, 1.80, 2.40, 4.0}},
 };
 

@@ -134,8 +134,8 @@ std::int64_t TrainedParams(const model::LayerList& layers) {
   return layers.trainable > 0 ? std::min(layers.trainable, layers.params) : layers.params;
 }
 
-// Takes weights, optimizer states and step temporaries from the dry run, unless only the dry run or
-// only the question uses 16-bit weights.
+// Takes weights, optimizer states and step temporaries from the dry run. They are not taken if the
+// question uses 16-bit weights and the dry run did not, or the other way round.
 void TakeHeld(const Question& question, Numbers& numbers) {
   const std::optional<model::HeldBytes>& held = question.layers->held;
   const bool half = question.precision.value_or(Precision::kFp32) == Precision::kHalf;
@@ -212,7 +212,7 @@ double LossMib(const model::LayerList& layers, const Kept& kept, const Numbers& 
   return (counted ? 2.0 / 3 : 1) * kept.logits * numbers.batch / kMibBytes;
 }
 
-// All terms of the formula's `rest`, in the order of display and summation.
+// All terms of the formula's `rest`, in the order in which they are displayed and added up.
 std::vector<Term> RestOf(const Question& question, const Kept& kept, const Numbers& numbers) {
   const auto of_batch = [&](double factor, double bytes) {
     return factor * bytes * numbers.batch * numbers.activation_size / kMibBytes;
@@ -248,8 +248,9 @@ bool HasContainers(const model::LayerList& layers) {
       layers.layers, [](const model::Layer& layer) { return layer.kind != model::RowKind::kLeaf; });
 }
 
-// All measured runs were in fp32, so estimates for other precisions count as uncompared. Bytes that
-// were counted in a different precision from the question's get the factors of text summaries.
+// All measured runs were in fp32, so estimates for other precisions count as uncompared. If a dry
+// run counted bytes in another precision than the question's, the result is only as reliable as an
+// estimate from a text summary.
 Evidence EvidenceOf(const Question& question, bool no_shapes) {
   const model::LayerList& layers = *question.layers;
   const Precision asked = question.precision.value_or(Precision::kFp32);
@@ -319,7 +320,8 @@ std::vector<std::string> WarningsOf(const Question& question, const Kept& kept, 
   return warnings;
 }
 
-// The terms of the formula without the context, in the order of display and summation.
+// The terms of the formula without the context, in the order in which they are displayed and added
+// up.
 std::vector<Term> TermsOf(const Question& question, const Kept& kept, const Numbers& numbers) {
   std::vector<Term> terms = RestOf(question, kept, numbers);
   const double rest_mib = SumOf(terms);
@@ -330,9 +332,9 @@ std::vector<Term> TermsOf(const Question& question, const Kept& kept, const Numb
   return terms;
 }
 
-// The highest memory need of any smaller batch. A weight tensor stops counting as large at the
-// batch size at which some activation outgrows it. There, the formula's result drops, but the
-// actual need does not, so the highest result is found just below such a batch size.
+// The highest result of the formula for any smaller batch. The formula treats a weight tensor as
+// large only while no activation is larger. When the batch grows past that point, the result drops,
+// although the actual need does not. The highest result is therefore just before such a point.
 double SmallerBatchMib(const Question& question, const Kept& kept) {
   constexpr int kMostPlaces = 50;
   double most_mib = 0;

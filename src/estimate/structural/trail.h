@@ -61,7 +61,8 @@ class Trail {
   Tensor& operator[](int index) { return tensors_[static_cast<std::size_t>(index)]; }
   const Tensor& operator[](int index) const { return tensors_[static_cast<std::size_t>(index)]; }
 
-  // The newest recent tensor that fits, or kNobody.
+  // The newest tensor for which fits() returns true, or kNobody. Looks only at the last kMemory
+  // tensors.
   template <class Fits>
   int Newest(Fits fits) const {
     const std::size_t first = recent_.size() > kMemory ? recent_.size() - kMemory : 0;

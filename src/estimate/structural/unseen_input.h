@@ -9,8 +9,9 @@ namespace carma::estimate {
 
 // torchsummary prints only outputs, with the batch size as first dimension. The size of a row's
 // input is therefore derived from its parameters: a 1x1 convolution with 64 weights per output
-// reads 64 channels. If windows were folded into the first dimension, a row shows fewer tokens than
-// the previous row. The object stores the windows, so each model needs its own object.
+// reads 64 channels. Some models fold attention windows into the first dimension, so a row seems to
+// have fewer tokens than the row before it. The object remembers the number of windows, so each
+// model needs its own object.
 class UnseenInput {
  public:
   struct Read {
