@@ -16,7 +16,7 @@
 namespace carma::estimate {
 namespace {
 
-// Minimum of a learned constant. A process that has loaded CUDA always uses more.
+// A learned constant is at least this large, because any process that has loaded CUDA uses more.
 constexpr double kLeastContextMib = 64;
 // A task's memory beyond the constant counts as at least this much, because smaller values are
 // mostly rounding error.

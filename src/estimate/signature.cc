@@ -241,7 +241,7 @@ std::string ProgramOf(const task::TaskSpec& spec, const std::vector<std::string>
   return spec.script || words.empty() ? spec.name : LastName(words.front());
 }
 
-// Adds what a signature covers besides the command's words, the model and the batch size.
+// Adds the parts of a signature other than the command's words, the model and the batch size.
 void AddRest(Digest& digest, const task::TaskSpec& spec, bool with_amounts) {
   digest.Add(std::int64_t{spec.optimizer.has_value()});
   digest.Add(base::ToLower(spec.optimizer.value_or("")));

@@ -33,9 +33,9 @@ Result<UsageBy> ParseUsageBy(std::string_view text);
 // in whole milliseconds, so the total is the same for every grouping.
 class UsageSums {
  public:
-  // Counts only the time in [from, to). An attempt that spans several periods adds its time to each
-  // of them. Its start and its waiting time count only in the period in which it started, and
-  // running out of memory only in the period in which it ended.
+  // Counts only the time in [from, to). An attempt that spans several periods is split among them.
+  // Its start and its waiting time count in the period in which it started, and an out-of-memory
+  // failure counts in the period in which it ended.
   UsageSums(const UsageBy& by, core::Time from, core::Time to) : by_(by), from_(from), to_(to) {}
 
   // For a running attempt, the end time must be the current time and `exit` must be empty.

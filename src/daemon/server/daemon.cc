@@ -77,7 +77,8 @@ class RealDaemon : public Daemon, public Sampler::Taker {
   void DriverSilent(const gpu::ReadError& why) override;
 
  private:
-  // Enables every endpoint that already works. All others respond with the error `why_not`.
+  // Sets up all endpoints. As long as there is no engine, the endpoints that need it respond with
+  // the error `why_not`.
   void OpenRoutes(const std::string& why_not = "");
   void Answer(api::Request request, const api::Responder& respond);
   void AnswerEarlyOnes();
@@ -488,8 +489,8 @@ Result<std::unique_ptr<Daemon>> Daemon::Make(DaemonOptions options) {
   const unsigned mode = ::getuid() == 0 ? 0711 : 0700;
   CARMA_TRY(base::MakeDirs(settings.state_dir, mode));
   std::unique_ptr<base::Clock> clock = CARMA_TRY(MakeClock(settings));
-  // The simulated driver library and the tasks inherit this variable. It leads them to the
-  // simulated server's state.
+  // Tells the simulated driver library and the tasks where to find the simulated server's state.
+  // Child processes inherit this variable.
   if (!settings.simgpu_state.empty())
     ::setenv("CARMA_SIMGPU_STATE", settings.simgpu_state.c_str(), 1);
   std::unique_ptr<store::Store> store = CARMA_TRY(store::Store::Open(settings.state_dir));

@@ -23,8 +23,8 @@ struct DaemonOptions {
   // Called on the loop on each SIGHUP, because the log file may have been renamed. May be empty.
   std::function<void()> reopen_log = nullptr;
   // Called on the loop once carmad has found its GPUs, or has found that there are none, and can
-  // therefore handle every request. If the search takes longer than a few seconds, it is called
-  // before the search ends. May be empty.
+  // therefore handle every request. If the search takes longer than a few seconds, carmad does not
+  // wait for its result. May be empty.
   std::function<void()> serving = nullptr;
 };
 

@@ -171,7 +171,7 @@ class EngineHost : private Engine::Host {
   std::optional<std::string> driver_upgrade_;
   Alarm driver_alarm_;
   bool turn_posted_ = false;
-  // Until this time, reports use the usage rows that were closed last.
+  // Reports requested before this time share the usage rows that were stored last.
   std::chrono::steady_clock::time_point usage_closed_until_;
   SlowAnswers slow_answers_;
   SnapshotAnswers snapshot_answers_;

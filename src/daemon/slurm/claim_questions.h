@@ -19,8 +19,9 @@ class ClaimQuestions {
  public:
   ClaimQuestions(std::shared_ptr<boost::asio::io_context> loop, SlurmPrograms programs);
 
-  // Called on the loop with the claim in GiB on each node; empty if the job has no claim, and
-  // kUnavailable if Slurm does not respond in time or its response cannot be parsed.
+  // Called on the loop with the job's claim in GiB on each node. The value is empty if the job has
+  // no claim. The error is kUnavailable if Slurm does not respond in time or its response cannot be
+  // parsed.
   using Take = std::function<void(const Result<std::optional<std::int64_t>>&)>;
   void Ask(std::uint64_t job, Take call);
 

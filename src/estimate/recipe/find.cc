@@ -124,7 +124,7 @@ class Finder {
     if (!meaning.not_modelled.empty()) return Note(meaning.not_modelled);
     if (!meaning.trains || settings.empty()) return;
     // A script for Hugging Face's Trainer may train a model that is not a transformer. Such a run
-    // is ignored, so a missing model is noted only if the run surely trains a transformer.
+    // is ignored, so a missing model is noted only if the run certainly trains a transformer.
     const bool is_megatron = IsOfMegatron(settings);
     const bool surely = framework != Framework::kTrainer || meaning.model.contains('/');
     std::string path = StatedConfig();

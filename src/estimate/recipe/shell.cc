@@ -330,8 +330,8 @@ class ShellReader {
     return {{args_[number - 1], true}};
   }
 
-  // all: each value becomes a separate word. Otherwise, as in a shell, only the first value is
-  // used.
+  // all: whether to append every value, each as a separate word. If false, only the first value is
+  // used, as in a shell.
   void Put(const std::vector<ShellWord>& values, bool quoted, bool all, Fields& fields) {
     bool first = true;
     for (const ShellWord& value : values) {

@@ -24,8 +24,9 @@ struct ShellCommand {
 
 // Returns simple commands in the order in which they appear, ignoring the conditions, loops and
 // functions around them. args: the script's arguments; environment: the task's environment.
-// Supports variables, arrays, defaults (${NAME:-word}), here-documents and continued lines. The
-// result is limited to kMaxShellCommands and to a few megabytes of text; the rest is dropped.
+// Supports variables, arrays, defaults (${NAME:-word}), here-documents and continued lines. Returns
+// at most kMaxShellCommands commands and at most a few megabytes of text, and drops everything
+// beyond these limits.
 inline constexpr std::size_t kMaxShellCommands = 2'000;
 std::vector<ShellCommand> CommandsOf(std::string_view script, const std::vector<std::string>& args,
                                      const std::map<std::string, std::string>& environment);

@@ -21,7 +21,7 @@ bool IsAny(std::string_view name, std::initializer_list<std::string_view> names)
   return std::ranges::find(names, name) != names.end();
 }
 
-// A name may contain several of these words, so the first match must decide.
+// A name may contain several of these words, so the order of the checks matters.
 Role RoleOf(std::string_view name) {
   if (name.starts_with("dropout") || name.ends_with("dropout")) return Role::kDropout;
   if (StartsWithAny(name, {"identity", "flatten", "unflatten", "droppath", "stochasticdepth",

@@ -249,7 +249,7 @@ bool HasContainers(const model::LayerList& layers) {
 }
 
 // All measured runs were in fp32, so estimates for other precisions count as uncompared. If a dry
-// run counted bytes in another precision than the question's, the result is only as reliable as an
+// run counted bytes in a precision other than the question's, the result is only as reliable as an
 // estimate from a text summary.
 Evidence EvidenceOf(const Question& question, bool no_shapes) {
   const model::LayerList& layers = *question.layers;
