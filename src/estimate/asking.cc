@@ -14,7 +14,7 @@
 namespace carma::estimate {
 namespace {
 
-// Parses the task's own setting or, if it has none, the summary's.
+// Parses the task's own setting. If the task has none, parses the summary's setting.
 template <class Value>
 std::optional<Value> Known(const std::optional<std::string>& stated,
                            const std::optional<std::string>& noted, const char* what,

@@ -103,7 +103,7 @@ class Estimator {
   virtual Result<Answer> Ask(const Question& question) const = 0;
 };
 
-// The memory stated by the user or the task file, unchanged.
+// Returns the memory need given by the user or the task file, unchanged.
 std::unique_ptr<Estimator> MakeGiven();
 // The formula of the Horus scheduler (dissertation, section 5.3.1).
 std::unique_ptr<Estimator> MakeHorus();

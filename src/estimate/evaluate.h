@@ -39,7 +39,7 @@ struct DataSet {
 };
 
 struct ReadOptions {
-  // Optimizer for rows that do not state one.
+  // The optimizer to assume for rows that do not contain one.
   std::optional<Optimizer> optimizer;
   // Reduces layer lists to what torchsummary would print: no input shapes, no tree, no measured
   // sizes, and the batch always as the first dimension.

@@ -178,8 +178,8 @@ void History::Drop(std::uint64_t key) {
     if (entry->second.empty()) runs->erase(entry);
   }
   with_formula_.erase(key);
-  // Runs of a signature are dropped oldest first, so if this run is the newest of its signature, no
-  // other run is left.
+  // The oldest run of a signature is always dropped first. If this run is the newest, it is
+  // therefore the only one left.
   const auto newest = newest_.find({run->second.gpu_type, run->second.signature});
   if (newest != newest_.end() && newest->second == key) newest_.erase(newest);
   runs_.erase(run);

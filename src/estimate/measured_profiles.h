@@ -33,8 +33,8 @@ class MeasuredProfiles {
 
 // Adds the profile measured for the same program to the values from earlier runs. A profile from
 // the same GPU type contributes its SM activity and fitted parameters. A profile from another type
-// contributes only its activity, and only if earlier runs show none. Run times always come from
-// earlier runs, because the measurement may have covered only part of the work.
+// contributes only its activity, and only if no earlier run reported an activity. Run times always
+// come from earlier runs, because the measurement may have covered only part of the work.
 core::Profile WithMeasured(core::Profile known, const MeasuredProfiles& measured,
                            const std::string& signature, const std::string& gpu_type);
 

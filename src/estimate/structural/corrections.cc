@@ -53,8 +53,8 @@ int TensorFlowPadding(Graph& graph, Row& row, int input) {
 }
 
 // A gated layer, x * act(g): two linear layers of equal width read the same, narrower input, and
-// one of them is followed by an activation. The results of both layers, the output of the
-// activation and the product are kept. The product has no row of its own.
+// one of them is followed by an activation. The backward pass needs the results of both layers, the
+// output of the activation and the product. The product has no row of its own.
 int GatedForward(Graph& graph, Row& row, int input) {
   Trail& trail = graph.trail;
   // Some models have a norm between the product and the next layer.
@@ -153,14 +153,16 @@ bool HidesProducts(const Row& attention) {
   return attention.seen.products <= 1;
 }
 
-// The attention module multiplies by its own weights in code that has no rows. Query, key and value
-// are kept. If the product after the module has no row either, a copy of the input is kept too.
+// The attention module multiplies by its own weights in code that has no rows. The backward pass
+// needs query, key and value. If the product after the module has no row either, it also needs a
+// copy of the input.
 void AttentionInOneRow(const Graph&, const Row& row, Kept& kept) {
   if (row.kind != Kind::kBlock || row.rule->relative_positions || !HidesProducts(row)) return;
   kept.AddElements((row.seen.products == 1 ? 3 : 4) * row.out);
 }
 
-// The container's only row is the product after attention. Query, key and value are also kept.
+// The container's only row is the product after attention. The backward pass also needs query, key
+// and value, which have no rows.
 void AttentionAfterOneProduct(const Graph&, const Row& row, Kept& kept) {
   if (row.kind == Kind::kBlock || row.rule->relative_positions) return;
   if (row.seen.products == 1 && !row.seen.convolution && row.seen.matrix == 0 &&
@@ -169,8 +171,8 @@ void AttentionAfterOneProduct(const Graph&, const Row& row, Kept& kept) {
   }
 }
 
-// An attention module whose softmax has its own row does not use a fused kernel, so the softmax's
-// input is kept as well.
+// An attention module whose softmax has its own row does not use a fused kernel, so the backward
+// pass also needs the softmax's input.
 void AttentionWithSoftmax(const Graph&, const Row& row, Kept& kept) {
   if (row.rule->relative_positions || row.seen.matrix <= 0 || !HidesProducts(row)) return;
   kept.AddElements((row.kind == Kind::kBlock ? 3 : 6) * row.out + row.seen.matrix);
@@ -178,8 +180,8 @@ void AttentionWithSoftmax(const Graph&, const Row& row, Kept& kept) {
 }
 
 // The attention module adds position biases to its scores. The biases come from a table with one
-// number per head and per distance within a square. The softmax is not fused, so its result, one
-// matrix per head, is kept.
+// number per head and per distance within a square. No fused kernel is used, so the backward pass
+// needs the softmax's result, one matrix per head.
 void AttentionWithDistances(const Graph&, const Row& row, Kept& kept) {
   const Shape& in = row.layer->in;
   const Shape& out = row.layer->out;
@@ -197,10 +199,10 @@ void AttentionWithDistances(const Graph&, const Row& row, Kept& kept) {
   kept.unfused_attention = true;
 }
 
-// Positions are added between the products, so no fused kernel can be used. The kept tensors are:
-// query, key and value; the queries with each bias; the position keys; the result and its copy; the
-// softmax's result before and after dropout; and a copy of the softmax's result in the order of the
-// last product.
+// Positions are added between the products, so no fused kernel can be used. The backward pass
+// needs: query, key and value; the queries with each bias; the position keys; the result and its
+// copy; the softmax's result before and after dropout; and a copy of the softmax's result in the
+// order of the last product.
 void RelativePositions(const Graph&, const Row& row, Kept& kept) {
   constexpr double kVectors = 8;
   constexpr double kMatrices = 3;
@@ -217,7 +219,8 @@ void RelativePositions(const Graph&, const Row& row, Kept& kept) {
 }
 
 // Query, key and value have a dimension for blocks in addition to the heads, but fused kernels take
-// only four dimensions. The attention matrix of every block is therefore computed and kept.
+// only four dimensions. PyTorch therefore computes the attention matrix of every block and keeps it
+// for the backward pass.
 void AttentionOverBlocks(const Graph& graph, const Row& row, Kept& kept) {
   constexpr double kHeadWidth = 32;  // NesT's head width, which a summary does not show
   if (row.rule->role != Role::kMatrix || !row.rule->linear || !row.before_attention) return;
@@ -230,8 +233,8 @@ void AttentionOverBlocks(const Graph& graph, const Row& row, Kept& kept) {
   kept.unfused_attention = true;
 }
 
-// A dropout reads the result of a softmax that has no row. Besides this result, the softmax's
-// scaled, biased or masked input is kept.
+// A dropout reads the result of a softmax that has no row. The backward pass needs this result and
+// also the softmax's scaled, biased or masked input.
 void AttentionWithDropout(const Graph&, const Row& row, Kept& kept) {
   if (!row.given_unseen || row.rule->role != Role::kDropout) return;
   if (!IsAttentionMatrix(row.layer->in)) return;
@@ -241,7 +244,7 @@ void AttentionWithDropout(const Graph&, const Row& row, Kept& kept) {
 }
 
 // Two linear layers mix the heads of [tokens, tokens, heads], with a softmax between them. The
-// softmax's result and the copy that the second layer reads are kept.
+// backward pass needs the softmax's result and the copy of it that the second layer reads.
 void HeadsThatTalk(const Graph& graph, const Row& row, Kept& kept) {
   const Shape& in = row.layer->in;
   if (!row.rule->linear || in.rank() != 4 || in[1] != in[2] || in != row.layer->out) return;
@@ -255,7 +258,8 @@ void HeadsThatTalk(const Graph& graph, const Row& row, Kept& kept) {
 
 // A linear layer over pairs of tokens computes a second matrix of attention weights, based on the
 // tokens' distances. The two matrices are blended with one coefficient per head and normalised to a
-// sum of 1. Both softmax results and the division's input and result are kept.
+// sum of 1. The backward pass needs the results of both softmaxes, and the input and result of the
+// division.
 void AttentionThatMixes(const Graph& graph, const Row& row, Kept& kept) {
   constexpr double kMatrices = 4;
   const Shape& in = row.layer->in;
@@ -271,9 +275,9 @@ void AttentionThatMixes(const Graph& graph, const Row& row, Kept& kept) {
 }
 
 // A module with parameters computes position scores, [..., queries, keys], from the queries, so no
-// fused kernel is used. The softmax's result is kept, and so are two copies of the queries: one for
-// the product with the keys, one for the product with the positions. If the queries are in blocks,
-// overlapping copies of the keys and values are kept too.
+// fused kernel is used. The backward pass needs the softmax's result and two copies of the queries:
+// one for the product with the keys, one for the product with the positions. If the queries are in
+// blocks, it also needs overlapping copies of the keys and values.
 void ScoresOfPositions(const Graph&, const Row& row, Kept& kept) {
   const Shape& in = row.layer->in;
   const Shape& out = row.layer->out;
@@ -309,7 +313,7 @@ void MatricesOfPositions(const Graph& graph, const Row& row, Kept& kept) {
 }
 
 // Half of a tensor passes through a norm and a linear layer, and is then multiplied by the other
-// half. The product is kept.
+// half. The product is kept for the backward pass.
 void GateOfHalfWidth(const Graph& graph, const Row& row, Kept& kept) {
   if (!row.rule->linear || row.read == Tensor::kNobody) return;
   const Tensor& read = graph.trail[row.read];
@@ -318,8 +322,9 @@ void GateOfHalfWidth(const Graph& graph, const Row& row, Kept& kept) {
 }
 
 // An attention module with plain matrix products, where one learned number per head scales the
-// cosines of queries and keys. Queries and keys are kept before and after normalisation. The values
-// are kept in addition to the tensor that they were cut from.
+// cosines of queries and keys. The backward pass needs queries and keys before and after
+// normalisation. It also needs a copy of the values, in addition to the tensor that they were cut
+// from.
 void AttentionOfUnitVectors(const Graph&, const Row& row, Kept& kept) {
   if (row.kind != Kind::kBlock || row.seen.heads < 2 || row.layer->params != row.seen.heads) return;
   constexpr int kMostProducts = 3;  // with more products, these numbers mix matrices instead
@@ -328,7 +333,7 @@ void AttentionOfUnitVectors(const Graph&, const Row& row, Kept& kept) {
 }
 
 // torch.nn.MultiheadAttention has rows only for its products. It copies its result to [length,
-// batch], and this copy is kept.
+// batch], and the backward pass needs this copy.
 void TorchAttention(const Graph& graph, const Row& row, Kept& kept) {
   if (!graph.leaves_only || row.before == Tensor::kNobody) return;
   const Tensor& before = graph.trail[row.before];
@@ -336,8 +341,8 @@ void TorchAttention(const Graph& graph, const Row& row, Kept& kept) {
     kept.AddElements(row.in);
 }
 
-// torch.nn.TransformerEncoderLayer applies a function between its two linear layers. The function's
-// result and the copy after dropout are kept.
+// torch.nn.TransformerEncoderLayer applies a function between its two linear layers. The backward
+// pass needs the function's result and the copy of it after dropout.
 void TorchFeedForward(const Graph& graph, const Row& row, Kept& kept) {
   if (!graph.leaves_only || row.dropout <= 0 || row.read == Tensor::kNobody) return;
   const Tensor& read = graph.trail[row.read];
@@ -345,7 +350,8 @@ void TorchFeedForward(const Graph& graph, const Row& row, Kept& kept) {
     kept.AddElements(read.elements);
 }
 
-// A block that itself holds one parameter per channel has a layer scale, and x * gamma keeps x.
+// A block that itself holds one parameter per channel has a layer scale. The product x * gamma
+// keeps x for the backward pass.
 void LayerScale(const Graph&, const Row& row, Kept& kept) {
   const Shape& out = row.layer->out;
   const std::int64_t params = row.layer->params;
@@ -356,8 +362,8 @@ void LayerScale(const Graph&, const Row& row, Kept& kept) {
   }
 }
 
-// Networks without norms scale a block's input. The activation keeps its result, and the
-// convolution keeps a scaled copy of this result.
+// Networks without norms scale a block's input. For the backward pass, the activation keeps its
+// result, and the convolution keeps a scaled copy of this result.
 void BlockWithoutNorms(const Graph& graph, const Row& row, Kept& kept) {
   if (row.scaled_copy) kept.AddElements(graph.trail[row.read].elements);
 }

@@ -236,7 +236,7 @@ TEST(Corrections, EnlargesAGateOfLowerResolution) {
                            Module("Conv2d", out, out, 144)}))
         .per_sample;
   };
-  // The image, the gate, its copy, the other factor and the product are kept.
+  // The kept tensors are the image, the gate, its copy, the other factor and the product.
   EXPECT_EQ(kept(kMaps), 4 * (192 + 64 + 3 * 256));
 }
 
@@ -248,8 +248,8 @@ TEST(Corrections, GatedFeedForwardKeepsBothFactorsAndTheProduct) {
   for (const LayerList& list : {List({kNorm, up, silu, up, down}),
                                 List({kNorm, up, up, silu, down}), List({kNorm, up, up, down})}) {
     const Kept kept = CountKept(list);
-    // The inputs of the norm and of the linear layers, and the norm's 8 bytes per row, are kept
-    // too.
+    // The kept bytes also include the inputs of the norm and of the linear layers, and the norm's 8
+    // bytes per row.
     EXPECT_EQ(kept.per_sample, 4 * (2 * 80 + 4 * 320) + 8 * 10);
   }
   // Query, key and value are as wide as their common input, so they are not a gated layer.

@@ -76,9 +76,9 @@ class GraphMaker {
   bool HasCurrent() const { return current_ != Tensor::kNobody; }
   const Tensor& Current() const { return graph_.trail[current_]; }
   void Keep(int index) { graph_.trail[index].kept = true; }
-  // A gate with a lower resolution than the other factor is enlarged before the product. The
-  // enlarged copy is kept. If no module made the other factor, it is a concatenation and is kept
-  // too.
+  // A gate with a lower resolution than the other factor is enlarged before the product, and the
+  // backward pass needs the enlarged copy. If no module made the other factor, it is a
+  // concatenation, which the backward pass needs too.
   bool KeepEnlarged(const Row& row) {
     const Shape& gate = Current().shape;
     const Shape& out = row.layer->out;
@@ -90,7 +90,7 @@ class GraphMaker {
       graph_.trail.AddPrivate({.elements = row.out, .maker = Maker::kFunction, .kept = true});
     return true;
   }
-  // Both factors of x * gate are kept.
+  // The backward pass of x * gate needs both factors.
   void KeepFactors(double elements) {
     const int factor =
         graph_.trail.Newest([&](const Tensor& each) { return each.elements == elements; });

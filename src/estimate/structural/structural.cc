@@ -122,14 +122,15 @@ double SizeOf(Precision precision) {
   return precision == Precision::kFp32 ? 1 : 0.5;
 }
 
-// The precision that the dry run assumed when it counted bytes, as stated in the list; fp32 if none
-// is stated.
+// The precision that the dry run assumed when it counted bytes. This is fp32 if the list does not
+// say.
 Precision CountedIn(const model::LayerList& layers) {
   if (!layers.saved || !layers.precision) return Precision::kFp32;
   return ParsePrecision(*layers.precision).value_or(Precision::kFp32);
 }
 
-// The number of trained parameters. If the list does not state it, the number of all parameters.
+// The number of trained parameters. If the list does not contain it, this is the number of all
+// parameters.
 std::int64_t TrainedParams(const model::LayerList& layers) {
   return layers.trainable > 0 ? std::min(layers.trainable, layers.params) : layers.params;
 }

@@ -87,7 +87,7 @@ TEST(Structural, TermsAddUpToThePoint) {
   double sum = 0;
   for (const Term& term : answer->terms) sum += term.mib;
   EXPECT_EQ(answer->point_mib, std::llround(sum));
-  // The image, the convolution's result and the linear layer's input are kept.
+  // The backward pass needs the image, the convolution's result and the linear layer's input.
   const double kept_mib = 256 * 4.0 * (12'288 + 262'144 + 4096) / (1 << 20);
   EXPECT_NEAR(TermOf(*answer, "kept for backward"), WithGaps(kept_mib, list), 0.6);
   EXPECT_GT(answer->bound_mib, answer->point_mib);
