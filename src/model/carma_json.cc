@@ -154,7 +154,7 @@ Taken TakeCell(std::size_t index, const Json& value, Layer& layer) {
 constexpr double kMostBytes = 1e18;
 constexpr std::int64_t kNotStated = -1;
 
-// An incomplete list, and values that can only be checked in combination.
+// A layer list that is being read, with values that can be checked only once all of them are known.
 struct Draft : LayerList {
   Draft() { params = trainable = kNotStated; }
   std::optional<double> saved_b2;
@@ -188,7 +188,7 @@ Taken TakeLayers(const Json& value, Draft& draft) {
   return {};
 }
 
-// known: in alphabetical order. Other keys are ignored.
+// known: the keys to read, in alphabetical order. Other keys are ignored.
 Taken TakeByteCounts(const Json& value, const char* expected,
                      std::initializer_list<std::pair<const char*, double*>> known) {
   if (!value.is_object()) return Expected("", expected);
@@ -221,7 +221,7 @@ Taken TakeHeld(const Json& value, Draft& draft) {
   return taken;
 }
 
-// Reads the notes of carma_summary.py, which are strings.
+// Reads a list of strings: the notes that carma_summary.py wrote.
 Taken TakeNotes(const Json& value, Draft& draft) {
   constexpr std::size_t kMostNotes = 100;
   if (!value.is_array()) return Expected("", "a list of strings");

@@ -36,13 +36,13 @@ class Arguments {
     return "";
   }
   std::string_view At(std::size_t i) const { return i < pieces_.size() ? pieces_[i] : ""; }
-  // The width from the i-th argument, or from the keyword argument that newer versions print
-  // instead.
+  // Some versions of PyTorch print the width as the keyword argument `name`, others as the i-th
+  // argument.
   Number Width(std::size_t i, std::string_view name) const {
     const std::string_view keyword = Keyword(name);
     return Count(keyword.empty() ? At(i) : keyword);
   }
-  // The value of a flag; `usual` if the keyword is not printed.
+  // Returns the value of a flag, or `usual` if the flag is not printed.
   bool Flag(std::string_view name, bool usual) const {
     const std::string_view value = Keyword(name);
     return value.empty() ? usual : value != "False" && value != "None";

@@ -32,8 +32,8 @@ class Tally {
 };
 
 // Parameters of the compute layers up to the last block that is printed as one row. Embedding
-// tables, and the head after that block, are not counted, because they have many parameters but
-// keep little for the backward pass.
+// tables, and the head after that block, are excluded: they have many parameters, but little of
+// their output is saved for the backward pass.
 std::int64_t BodyParams(const LayerList& list) {
   std::int64_t body = 0;
   std::int64_t up_to_here = 0;
@@ -87,7 +87,8 @@ Family Classify(const LayerList& list) {
   return features.conv > 0 ? Family::kCnn : Family::kMlp;
 }
 
-// Half of the model or a quarter of its body: with more hidden, the bound would be too low.
+// If more than half of the model's parameters or a quarter of its body's were hidden, an upper
+// bound computed from the rows would be too low.
 bool HidesMost(const LayerList& list) {
   const std::int64_t body = BodyParams(list);
   return list.format == SummaryFormat::kTorchInfo && list.collapsed &&

@@ -11,7 +11,8 @@
 namespace carma::model {
 
 // Counts the rows that are operations (op.h), without Identity, Flatten and similar layers. A
-// module that is called twice counts twice. The names are those of GPUMemNet (arXiv 2602.17817).
+// module that is called twice counts twice. The fields are named as in GPUMemNet (arXiv
+// 2602.17817).
 struct Features {
   int linear = 0;
   int conv = 0;

@@ -302,7 +302,7 @@ struct Table {
   bool any_cut = false;  // a type name was truncated
 };
 
-// The parameter count, without the remark in "0(unbuilt)".
+// Strips the remark from a parameter count such as "0(unbuilt)".
 std::string_view ParamsOf(const Row& row) {
   const std::string_view params = Cell(row, Column::kParams);
   return params.substr(0, params.find('('));
@@ -385,7 +385,7 @@ struct Sums {
   std::vector<std::size_t> collapsed;  // layers that look like whole blocks
 };
 
-// Moves the layers to the list in finishing order.
+// Moves the layers to the list, in the order in which the modules finish.
 Result<Sums> TakeInOrder(LayerList& list, Table& table, const std::vector<Row>& rows,
                          const Lines& lines) {
   Sums sums;
@@ -430,7 +430,7 @@ Result<LayerList> ReadKeras(Lines& lines) {
   Table table = CARMA_TRY(ReadRows(lines, rows));
   Totals totals;
   CARMA_TRY(totals.Read(lines));
-  // Recomputes the total, because that of Keras 3 includes the optimizer's state.
+  // The total that Keras 3 prints includes the optimizer's state, so it is recomputed.
   if (totals.trainable && totals.frozen) totals.params = *totals.trainable + *totals.frozen;
 
   FindShapes(list, table, rows, grid.Has(Column::kConnected));

@@ -1,4 +1,4 @@
-// A model as a list of layers, the common form of all summaries.
+// A model as a list of layers. Summaries in all formats are converted to this form.
 #pragma once
 
 #include <array>
@@ -15,7 +15,7 @@ inline constexpr std::size_t kMaxSummaryBytes = 64 << 20;
 inline constexpr std::size_t kMaxLayers = 200'000;
 inline constexpr std::size_t kMaxRank = 8;
 inline constexpr std::int64_t kMaxDimension = std::int64_t{1} << 40;
-// Maximum number of elements of a tensor per sample, and of parameters of a model.
+// Upper limit for the elements of a tensor per sample and for the parameters of a model.
 inline constexpr std::int64_t kMaxElements = std::int64_t{1} << 48;
 
 // Dimensions as printed. A negative entry -k means k times the batch: -1 is the batch itself, and
@@ -101,7 +101,8 @@ struct SavedBytes {
   friend bool operator==(const SavedBytes&, const SavedBytes&) = default;
 };
 
-// Other memory that a training run holds, in bytes as stored.
+// What a training run holds besides SavedBytes. In bytes, at the precision in which the values are
+// stored.
 struct HeldBytes {
   double trained = 0;  // weights, without gradients
   double frozen = 0;   // weights that are not trained; includes the scales of quantised weights

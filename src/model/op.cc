@@ -87,7 +87,7 @@ bool Fits(const Rule& rule, std::string_view name) {
   return false;
 }
 
-// The types of nearly all rows of nearly all models. They are looked up before any rule is tried.
+// The types of most rows in most models. OpOf() looks them up before it tries the rules.
 struct Common {
   std::string_view type;
   Op op;

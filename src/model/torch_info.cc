@@ -157,7 +157,7 @@ bool ParseCells(std::string_view line, const Header& header, Row& row) {
         break;
       }
       case Column::kKernel:
-        // The single number that a pooling layer shows for all sides is not used.
+        // A pooling layer prints one number for all sides, which has to be valid but is not used.
         if (cell.starts_with('[') ? !ParseShape(cell, row.kernel)
                                   : cell != "--" && !ParseCount(cell)) {
           return false;
@@ -222,8 +222,8 @@ Result<Table> TakeTable(Lines& lines, const Header& header) {
   return table;
 }
 
-// Moves the rows to the list in finishing order. Returns the layers at the deepest level that may
-// be blocks with hidden contents.
+// Moves the rows to the list, in the order in which the modules finish. Returns the layers at the
+// deepest level that may be blocks with hidden contents.
 std::vector<std::size_t> TakeInOrder(LayerList& list, Table& table) {
   const int deepest = std::ranges::max(table.depths);
   std::vector<std::size_t> collapsed;

@@ -1,5 +1,5 @@
 // Reads PyTorch's print(model): a tree of constructors without shapes. pytorch_model_summary
-// appends ", N params" to each module, which includes the parameters of its children.
+// appends ", N params" to each module, where N includes the parameters of its children.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,8 +12,8 @@
 namespace carma::model {
 namespace {
 
-// Limited, because a few nested lines such as "999 x" could expand to any number of rows. 128
-// experts in each of 60 layers are about 40 000 rows.
+// Without this limit, a few nested lines such as "999 x" could expand to any number of rows. A
+// model with 128 experts in each of 60 layers has about 40 000 rows.
 constexpr std::size_t kMaxCopiedRows = 50'000;
 
 // The start of a module, parsed from one line.
@@ -173,7 +173,8 @@ class TreeReader {
     return Unit{};
   }
 
-  // "(0-11): 12 x Layer(…)" stands for twelve identical modules.
+  // Copies the rows of a module such as "(0-11): 12 x Layer(…)", which stands for twelve identical
+  // modules.
   Result<Unit> Copy(const Open& module) {
     const std::size_t rows = list_.layers.size() - module.first_row;
     const std::size_t copies = static_cast<std::size_t>(module.copies) - 1;

@@ -23,7 +23,7 @@ constexpr double kMostCount = 1e6;
 constexpr double kMostMib = static_cast<double>(std::int64_t{1} << 40);
 constexpr double kMostParameter = 1e3;  // as accepted by carma-simtask
 
-// "{}" writes the shortest text that is read back as the same number.
+// With "{}", fmt prints the shortest text that is read back as exactly the same number.
 std::string Number(const std::optional<double>& value) {
   return value ? fmt::format("{}", *value) : "";
 }

@@ -16,8 +16,8 @@ constexpr const char* kLongestTask = "longest task";
 constexpr const char* kSmAreaShared = "SM activity area at 1.05";
 constexpr const char* kMemoryArea = "memory area";
 
-// A time at which the total work per second changes, because a task begins or ends. Every task runs
-// at full speed from its release.
+// A time at which the total work per second changes, because a task begins or ends. The bound
+// assumes that every task runs at full speed as soon as it is loaded.
 struct Turn {
   double at_s = 0;
   double change = 0;

@@ -19,12 +19,12 @@ struct Bar {
   double error = 0;            // half the length of the bar's error bar; 0 if none
   std::string text;            // the value as text, at the end of the bar
 };
-// A reference value for comparison with all bars, drawn as a mark.
+// A reference value, drawn as a mark so that every bar can be compared with it.
 struct BarMark {
   double value = 0;
   std::string name;
 };
-// Draws horizontal bars from 0. ticks: the axis ticks; the axis ends at `high`.
+// Draws horizontal bars on an axis from 0 to `high`. ticks: the ticks of this axis.
 std::string BarChart(std::string_view what, std::span<const Bar> bars,
                      std::span<const BarMark> marks, double high, std::span<const Tick> ticks,
                      double width);

@@ -1,4 +1,4 @@
-// Compares predictions with measurements over the tasks of a run.
+// Compares the predictions for a run's tasks with the measured values.
 #pragma once
 
 #include <span>

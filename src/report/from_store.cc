@@ -124,7 +124,8 @@ void StoreRun::Settle(const Life& life) {
     last.ended = std::max(last.started, task.ended.value_or(now_));
     last.end = task.ended ? EndOf(task.state) : AttemptEnd::kUnfinished;
   }
-  // Ignores the row's GPUs if they do not fit the events: they may be a later or failed launch's.
+  // If the last attempt's GPU is not in the task's row, the row describes a later launch or one
+  // that failed. Its GPUs are then ignored.
   const bool same = last.gpus.empty() || std::ranges::count(life.last_gpus, last.gpus.front()) > 0;
   if (same) last.gpus = life.last_gpus;
 }
@@ -148,7 +149,8 @@ void StoreRun::Add(const store::EndedAttempt& attempt) {
   if (life != lives_.end()) life->second.attempts.push_back(attempt);
 }
 
-// Matches each attempt known from events with the stored attempt that held GPUs when it started.
+// For each attempt known from events, looks for the stored attempt whose GPUs were held when that
+// attempt started.
 void StoreRun::TellPromises(const Life& life) {
   for (Attempt& attempt : run_.tasks[life.task].attempts) {
     const auto held = std::ranges::find_if(life.attempts, [&](const store::EndedAttempt& of) {

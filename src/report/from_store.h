@@ -27,11 +27,11 @@ class StoreRun {
   // Uses state changes and ignores other events. An attempt lasts from "running" to the next state
   // that is neither running nor stopping.
   void Add(const store::StoredEvent& event);
-  // Adds all GPUs and the promise of an attempt that is known from events. Without this call, only
-  // the first GPU of an attempt is known. The last attempt gets its GPUs from the task's row.
+  // Adds the GPUs and the promised memory of an attempt that is known from events. The events alone
+  // show only the attempt's first GPU. The last attempt can also get its GPUs from the task's row.
   void Add(const store::EndedAttempt& attempt);
-  // Spans of a GPU must be added in chronological order. Time outside the run is ignored; spans
-  // without rows are gaps.
+  // Usage of the same GPU must be added in chronological order. Usage outside the run is ignored,
+  // and time without usage becomes a gap.
   void Add(const store::GpuUsage& usage);
   // Rows outside the run are ignored.
   void Add(const store::LineWait& wait);

@@ -20,7 +20,7 @@ struct Clock {
 // "2026-11-23 14:02:05".
 std::string ClockText(core::Time when, Clock clock);
 
-// A page in the style of a report: the title as its heading, then the body, which is HTML.
+// A page that looks like a report, with a heading and a body. title: plain text. body: HTML.
 std::string HtmlPage(std::string_view title, std::string_view body);
 
 // A page that shows a record's GPUs over the whole run, with the memory promised to its tasks.

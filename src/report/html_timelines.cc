@@ -10,7 +10,7 @@
 namespace carma::report {
 namespace {
 
-// colours: whether any run is drawn in the colours of its groups.
+// colours: whether the drawings use the colours of task groups, which the legend then explains.
 void PutLegend(std::string& out, const TimelineFrame& frame, bool colours, bool crashes,
                bool broken) {
   out += "<div class=\"key\">";

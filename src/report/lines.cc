@@ -41,7 +41,7 @@ Value Count(std::int64_t count) {
   return static_cast<double>(count);
 }
 
-// Empty for a 0 in a run without executed tasks, because it is not a measurement.
+// In a run without executed tasks, 0 means that nothing was measured. Returns nothing in that case.
 Value Measured(const Metrics& m, double seconds) {
   return m.executed == 0 && seconds == 0 ? std::nullopt : Value(seconds);
 }
@@ -181,7 +181,7 @@ std::string Text(const Line& line, const Estimated& value) {
 Change ChangeOf(std::span<const double> values, std::span<const double> reference) {
   const double base = EstimatedOf(reference).mean;
   const double ratio = base > 0 ? EstimatedOf(values).mean / base : 1;
-  // How far each run's ratio is from the ratio of the means.
+  // How far each run's value is from `ratio` times its reference, relative to the mean reference.
   std::vector<double> rests;
   rests.reserve(values.size());
   for (std::size_t i = 0; i < values.size(); ++i)
@@ -229,7 +229,7 @@ std::vector<std::string> BoundNames(std::span<const Case> cases) {
   return names;
 }
 
-// The mean over the replays. Each has its own bounds, because durations vary randomly.
+// The mean over the replays. Each replay has its own bounds, because durations vary randomly.
 std::optional<double> BoundOf(const Case& of, const std::string& name) {
   double sum_s = 0;
   for (const Metrics* each : of.replays) {

@@ -118,8 +118,9 @@ struct Metrics {
   std::vector<GroupMetrics> groups;        // sorted by name; ungrouped tasks are excluded
   std::vector<ForecastMetrics> forecasts;  // sorted by quantity and method
 
-  // Present only with two or more users: the users by name, Jain's index of their mean stretches
-  // (1: all equal), and the longest mean wait of a user.
+  // Set only if there are two or more users. `users` is sorted by name, `jain` is Jain's index of
+  // the users' mean stretches (1: all equal), and the last field is the longest mean wait of a
+  // user.
   std::vector<UserMetrics> users;
   std::optional<double> jain;
   std::optional<double> worst_user_waiting_s;
@@ -172,7 +173,7 @@ struct Metrics {
   friend bool operator==(const Metrics&, const Metrics&) = default;
 };
 
-// Computes the metrics from the record alone. The GPUs' points are cut at the first submission and
+// Computes the metrics from the record alone. GPU points count only from the first submission to
 // the last end of the ended tasks. An unfinished task counts only in tasks_by_state, attempts and
 // oom_crashes. All times are 0 if no task was executed.
 Metrics Compute(const RunRecord& run);

@@ -35,7 +35,7 @@ inline constexpr std::pair<AttemptEnd, std::string_view> kAttemptEndWords[] = {
     {AttemptEnd::kStopped, "stopped"},
     {AttemptEnd::kUnfinished, "unfinished"}};
 
-// One execution: from the launch of its process to its end.
+// One execution of a task, from the launch of its process to its end.
 struct Attempt {
   core::Time started{};
   core::Time ended{};  // the end of the record if kUnfinished

@@ -24,8 +24,8 @@ double NiceStep(double high, int most) {
   return 10 * power;
 }
 
-// The first step that divides `length` into at most `most` steps. If all are too small, a multiple
-// of a day.
+// Returns the first step that divides `length` into at most `most` steps. If all of them are too
+// small, returns a multiple of a day.
 double TimeStep(std::span<const double> steps, double length, int most) {
   constexpr double kDayS = 86'400;
   const auto step = std::ranges::find_if(steps, [&](double each) { return length / each <= most; });

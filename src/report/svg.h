@@ -47,7 +47,7 @@ struct XY {
 // its gaps. Points must be sorted by x.
 std::vector<XY> Thin(std::span<const XY> curve, std::size_t most);
 
-// Maps a range of values to a range of units of the drawing.
+// Maps values to coordinates of the drawing.
 struct Scale {
   double low = 0;
   double high = 1;

@@ -60,7 +60,8 @@ void Tally::Add(const TaskOutcome& task) {
   first_ = std::min(first_.value_or(task.submitted), task.submitted);
   last_ = std::max(last_.value_or(*task.ended), *task.ended);
   if (!task.executed) return;
-  // Never less than the execution time, even if the clock was set back in the meantime.
+  // If the clock was set back in the meantime, the difference between the two times may be less
+  // than the execution time.
   const Duration whole = std::max(*task.ended - task.submitted, *task.executed);
   const bool comparable = task.state == core::TaskState::kSucceeded && task.last_executed &&
                           task.solo_s && *task.solo_s > 0;
@@ -193,7 +194,7 @@ Metrics Tally::Finish() const {
     metrics.gpu_coverage = sums.covered_s / (gpu_count * metrics.trace_total_s);
   metrics.memory_used_mib = sums.mib_s / sums.covered_s;
   if (sums.sm_covered_s > 0) metrics.sm_active = sums.sm_s / sums.sm_covered_s;
-  // A sum with gaps would be too low, so it is omitted.
+  // Without an energy reading for every span, the total would be too low, so none is reported.
   if (std::isnan(sums.energy_j)) return metrics;
   metrics.energy_mj = sums.energy_j / 1e6;
   metrics.power_w = sums.energy_j / (sums.covered_s / gpu_count);

@@ -17,7 +17,7 @@
 
 namespace carma::report {
 
-// Sorts before summing, so the result does not depend on the order.
+// Sorts the values before summing them, so the result does not depend on their order.
 Spread SpreadOf(std::vector<double> values);
 
 // (Σx)² / (n · Σx²): 1 if all values are equal, 1/n if all but one are 0; 1 for an empty list.

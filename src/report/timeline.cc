@@ -1,4 +1,4 @@
-// Draws the figures of tasks over time.
+// Draws the figures that show tasks over time.
 #include "report/timeline.h"
 
 #include <fmt/format.h>

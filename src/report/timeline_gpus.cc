@@ -73,7 +73,8 @@ std::string Strips(const RunRecord& run, Quantity quantity, const TimelineFrame&
   return std::move(svg).Finish();
 }
 
-// The mean over each of `spans` equal spans of time; NaN where nothing is known.
+// Divides the curve into `spans` spans of `span_s` seconds and returns the mean of each. The mean
+// of a span without known values is NaN.
 std::vector<double> Resample(const std::vector<XY>& curve, double end_s, double span_s,
                              std::size_t spans) {
   std::vector<double> sum(spans, 0.0), known_s(spans, 0.0);

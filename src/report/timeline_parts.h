@@ -1,4 +1,4 @@
-// Common parts of the figures of tasks and GPUs over time.
+// Helpers for the figures that show tasks and GPUs over time.
 #pragma once
 
 #include <cstddef>

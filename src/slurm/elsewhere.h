@@ -1,6 +1,6 @@
-// Moves a Slurm job that waits on a full node to a node with room. Slurm never moves a job to which
-// it has assigned a node, so the job is requeued and excludes its old node for a while
-// (job_return.h). Pure.
+// Pure functions that find a node with room for a Slurm job that waits on a full node. Slurm never
+// moves a job to which it has assigned a node, so the job is requeued and excludes its old node for
+// a while (job_return.h).
 #pragma once
 
 #include <cstdint>

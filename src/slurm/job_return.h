@@ -1,7 +1,7 @@
-// Requeues a Slurm job that ran out of GPU memory, was killed by a neighbour's fault, was asked to
-// leave its GPUs, or waits on a full node. After running out of memory, the job gets a larger
-// claim. Pure. Each step depends only on the request and Slurm's state and may be repeated, so a
-// crash at any point does no harm.
+// Pure functions that plan the requeue of a Slurm job, step by step. The job ran out of GPU memory,
+// was killed by a neighbour's fault, was asked to leave its GPUs, or waits on a full node. After
+// running out of memory, it gets a larger claim. Each step depends only on the request and Slurm's
+// state and may be repeated, so a crash at any point does no harm.
 #pragma once
 
 #include <chrono>
@@ -98,7 +98,7 @@ NextStep Next(const JobReturn& back, const std::optional<Job>& job, bool long_in
 // Returns the plan after Slurm has carried out the step.
 JobReturn After(JobReturn back, ReturnStep done);
 
-// A failed run, and the memory and retries that its job may have.
+// A failed run, with the memory and the retries that are allowed for the job.
 struct FailedRun {
   // False if the job was asked to leave or was killed by a fault of another task or of its GPU. In
   // either case, its claim stays the same.

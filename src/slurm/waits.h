@@ -1,5 +1,5 @@
-// Builds the AdminComment of jobs that wait on their node for GPUs. Slurm's commands show this
-// comment to users. Pure.
+// Pure functions that write the AdminComment of jobs that wait on their node for GPUs. Slurm's
+// commands show this comment to users.
 #pragma once
 
 #include <chrono>
@@ -26,8 +26,8 @@ inline constexpr std::string_view kNodePlace = "%n";
 std::string WithNodeName(std::string text, std::string_view node);
 
 // Sets a job's comment once the job has waited for a while, then updates the comment at most once a
-// minute if the text has changed. When the job is no longer waiting, the comment becomes its total
-// waiting time.
+// minute if the text has changed. When the job no longer waits, the comment is replaced by the
+// total waiting time.
 class WaitComments {
  public:
   using Moment = std::chrono::steady_clock::time_point;

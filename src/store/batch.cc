@@ -15,10 +15,10 @@ bool None(const Rows& rows) {
 
 using Passing = std::set<core::TaskId>;
 
-// Returns true if a power failure may undo these changes. A task that waits for its first start
-// would return to the submitted state and be estimated again. So a submission waits for the disk
-// only once, when it is accepted. The sharing mode of a launching task need not be durable either,
-// because a power failure ends the task anyway.
+// Returns true if losing these changes in a power failure does no harm. A task that waits for its
+// first start would only be estimated again, so a submission has to wait for the disk only once,
+// when it is accepted. The sharing mode of a launching task may be lost, because a power failure
+// ends that task anyway.
 bool KnownAgainAfterRestart(const std::map<core::TaskId, RecordRow>& records,
                             const Passing& passing) {
   return std::ranges::all_of(records, [&](const auto& each) {

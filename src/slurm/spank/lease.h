@@ -48,7 +48,7 @@ struct Standing {
   bool gone = false;                 // carmad is away because nothing listens on its socket
 };
 
-// Builds the body of POST /v1/leases. Pure.
+// A pure function that builds the body of POST /v1/leases.
 std::string AskText(const Step& step, const Wanted& wanted);
 
 // How a lease's process exited.

@@ -270,9 +270,8 @@ int Refuse(const std::string& why) {
   return kFailed;
 }
 
-// The last lines of files to which carmad saw the task's processes write, as in `prog > log 2>&1`
-// or `srun --error=file prog`, followed by the last lines of the task's own standard output and
-// error.
+// The last lines of the task's output. First come the files that carmad saw its processes write to,
+// as in `prog > log 2>&1` or `srun --error=file prog`, then its standard output and standard error.
 std::string LastWords(std::uint32_t task) {
   constexpr std::size_t kMostFiles = 4, kMostOfFile = 8 << 10;
   std::vector<OpenFile> files;

@@ -1,4 +1,4 @@
-// Parses the values of the plug-in's options and arguments. Pure.
+// Pure functions that parse the values of the plug-in's options and arguments.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ std::string OneLine(std::string_view text, std::size_t most);
 // Replaces %n with the node's name, as in "/run/%n.sock".
 std::string WithNode(std::string_view path, std::string_view node);
 
-// Makes a relative path absolute by appending it to the folder, because carmad has a different
+// Makes a relative path absolute by appending it to `folder`, because carmad has a different
 // working directory. Empty if that is impossible.
 std::optional<std::string> AbsolutePath(std::string_view path, std::string_view folder);
 

@@ -46,8 +46,8 @@ struct Keeper {
   base::UniqueFd lifeline, words;
 };
 
-// A program below a keeper. The destructor stops the program and waits until none of its processes
-// is left.
+// A program that runs under a keeper. The destructor stops the program and waits until all of its
+// processes have exited.
 class KeptProgram {
  public:
   struct Order {
@@ -56,7 +56,8 @@ class KeptProgram {
     std::string workdir;                   // empty: the current folder
     std::string output;                    // new file for stdout and stderr
   };
-  // Fails with a system error.
+  // Starts a keeper that runs the program. Returns only system errors; Outcome() reports a command
+  // that cannot be run.
   static Result<KeptProgram> Start(const Order& order);
 
   // A descriptor that is readable when the keeper has reported something.
@@ -79,8 +80,8 @@ class KeptProgram {
   bool ended_ = false;
 };
 
-// An MPS control daemon below a keeper, with its server for one GPU and a temporary folder. The
-// destructor waits until the daemon, server and folder are gone.
+// An MPS control daemon that runs under a keeper, with its server for one GPU and a temporary
+// folder. The destructor waits until all three are gone.
 struct KeptMps {
   struct Order {
     std::string shim;     // path of carma-shim

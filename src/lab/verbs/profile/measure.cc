@@ -81,7 +81,8 @@ class ActiveRun {
         slots_(run_.members.size()),
         samples_{SampleOf(before, 0)} {}
 
-  // Starts the run. Fails if MPS is not available, or with a system error.
+  // Starts the MPS daemon and the watcher, if the run needs them, and all members. Returns an error
+  // if one of them cannot be started.
   Result<Unit> Begin() {
     if (run_.method == ProfileMethod::kMps) {
       auto mps = KeptMps::Start({.shim = base::ExecutableDir() + "/carma-shim",
@@ -106,7 +107,8 @@ class ActiveRun {
   bool over() const {
     return std::ranges::none_of(slots_, [](const Slot& slot) { return slot.program.has_value(); });
   }
-  // Whether all members have exited and the activity has been read up to that point.
+  // Whether all members have exited and, if the run needs samples, one was taken after the last
+  // exit.
   bool complete() const { return over() && (!WantsSamples() || read_after_); }
   const PlannedRun& planned() const { return run_; }
 
@@ -116,7 +118,8 @@ class ActiveRun {
     }
   }
 
-  // Returns a system error if a member cannot be restarted.
+  // Handles the exits of members, and restarts members until every one has finished once. Returns a
+  // system error if a restart fails.
   Result<Unit> TakeNews() {
     for (std::size_t i = 0; i < slots_.size(); ++i) {
       Slot& slot = slots_[i];
@@ -149,7 +152,8 @@ class ActiveRun {
     samples_.push_back(SampleOf(reading, at_s));
   }
 
-  // If the driver does not respond, the run does not wait for a final reading.
+  // Called if the driver does not respond. A run whose members have exited then ends without a
+  // final sample.
   void NotAnswered() { read_after_ = over(); }
 
   MeasuredRun Measured() const {
@@ -293,8 +297,8 @@ class Measurement {
     return probe_.Read(device, base::FromMs(base::BootTimeNs() / 1'000'000));
   }
 
-  // Reads the lane's first device before a run. Empty if another process uses the lane; `by` then
-  // describes that process. Returns the driver's errors.
+  // Reads the lane's GPUs before a run and returns the first reading. If another process uses the
+  // lane, returns nothing and describes that process in `by`. Returns the driver's errors.
   Result<std::optional<gpu::Reading>> ReadBefore(const Lane& lane, std::string& by) const {
     std::optional<gpu::Reading> first;
     for (const std::size_t device : lane.devices) {
@@ -305,8 +309,8 @@ class Measurement {
         by = fmt::format("process {}", use.pid);
         return std::nullopt;
       }
-      // In many containers the driver lists no processes, so memory in use also counts as a sign of
-      // other processes.
+      // In many containers the driver lists no processes. Memory in use is then the only sign that
+      // another process is running.
       if (reading->used_mib > options_.settings.unattributed_mib && !options_.beside_others) {
         by = fmt::format("a process that holds {}", base::FormatMib(reading->used_mib));
         return std::nullopt;
@@ -328,7 +332,7 @@ class Measurement {
     });
   }
 
-  // Workloads that still have solo runs to do.
+  // Workloads whose solo runs have not all ended.
   std::set<std::string> StillAlone(const std::string& gpu_type) const {
     std::set<std::string> names;
     const auto note = [&](const PlannedRun& run) {

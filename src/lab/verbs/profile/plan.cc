@@ -34,7 +34,8 @@ MemberLists PairsOf(std::span<const std::string> workloads) {
   return pairs;
 }
 
-// Several copies of each workload: one copy is a solo run, two copies are a pair.
+// Groups of copies of one workload, for each degree. Degrees 1 and 2 are skipped where other parts
+// of the plan already contain the solo runs and the pairs.
 MemberLists CopiesOf(std::span<const std::string> workloads, const ProfiledType& type,
                      ProfileMethod method, const PlanOptions& options) {
   MemberLists copies;
@@ -73,7 +74,7 @@ std::vector<PlannedRun> PlanOf(std::span<const std::string> workloads,
   for (const ProfiledType& type : types) add(type, ProfileMethod::kStreams, alone);
   for (const ProfiledType& type : types) {
     const std::vector<ProfileMethod> methods = MethodsFor(type, options);
-    // Even running as the only MPS client has a cost, mostly while loading.
+    // Using MPS costs time even if the workload is the only client, mostly while loading.
     const bool mps = std::ranges::find(methods, ProfileMethod::kMps) != methods.end();
     if (mps && (options.pairs || !options.degrees.empty())) add(type, ProfileMethod::kMps, alone);
     for (const ProfileMethod method : methods) {

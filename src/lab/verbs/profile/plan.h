@@ -77,13 +77,14 @@ struct PlanOptions {
 std::vector<PlannedRun> PlanOf(std::span<const std::string> workloads,
                                std::span<const ProfiledType> types, const PlanOptions& options);
 
-// Expected duration of a run in seconds, from its members' load times and solo computing times.
-// Assumes that a GPU's total activity is conserved. Empty if a member's times are unknown.
+// What is known about a workload from its solo runs.
 struct KnownTime {
   double load_s = 0;
   double time_s = 0;
   double sm_active = 0.5;
 };
+// Expected duration of a run in seconds, from its members' load times and solo computing times.
+// Assumes that a GPU's total activity is conserved. Empty if `known` returns nothing for a member.
 std::optional<double> ExpectedS(
     const PlannedRun& run,
     const std::function<std::optional<KnownTime>(const std::string&)>& known);
@@ -98,11 +99,11 @@ struct Lane {
   std::vector<std::string> uuids;    // UUIDs of these devices
   bool mig = false;
 };
-// chosen: GPU numbers in the list; if it is empty, all usable GPUs. Returns kNotFound if a chosen
-// GPU does not exist or is unusable.
+// Groups the GPUs into lanes. chosen: indexes of the GPUs to use; if it is empty, all usable GPUs.
+// Returns kNotFound if a chosen GPU does not exist or is unusable, or if no GPU is left.
 Result<std::vector<Lane>> LanesOf(std::span<const gpu::DeviceInfo> devices,
                                   std::span<const std::size_t> chosen);
-// The distinct types of the lanes, each with the largest number of instances in a lane.
+// Lists each GPU type of the lanes once, with the number of instances in its largest lane.
 std::vector<ProfiledType> TypesOf(std::span<const Lane> lanes);
 
 }  // namespace carma::cli

@@ -23,16 +23,16 @@ struct ProfileSample {
   std::int64_t used_mib = 0;
   std::optional<double> energy_j;
 };
-// Times at which a GPU first became active and at which its activity finally ended. The last sample
-// should be later than both. Interpolates within the spans of the first and last active samples.
-// The share of such a span in which the GPU counts as active is the sample's activity divided by
-// the usual activity. Uses the coarse utilisation if there is no SM activity. Empty if both are
-// unknown or the GPU was never active. Samples are in chronological order; the first only marks the
-// beginning of the second sample's span.
+// When a GPU first became active, and when it was active for the last time.
 struct ActiveSpan {
   double from_s = 0;
   double until_s = 0;
 };
+// Finds the active span of a run by interpolating within the first and last active samples. The
+// share of such a sample in which the GPU counts as active is its activity divided by the usual
+// activity. Uses the coarse utilisation if there is no SM activity. Empty if both are unknown or
+// the GPU was never active. Samples must be in chronological order: the first only marks where the
+// second begins, and the last should be later than any activity.
 std::optional<ActiveSpan> ActiveSpanOf(std::span<const ProfileSample> samples);
 // The time integral of the SM activity over all samples, even those outside the span, divided by
 // to_s - from_s; at most 1. Empty if unknown.
@@ -89,21 +89,22 @@ struct MeasuredRun {
 };
 
 std::string MeasuredRunJson(const MeasuredRun& run);
-// Returns kInvalid with the position in the line if it cannot be parsed.
+// A kInvalid error says which part of the line is wrong.
 Result<MeasuredRun> ParseMeasuredRun(std::string_view line);
-// Parses all lines of a results file. An incomplete last line, which begins at `whole_bytes`, is
-// ignored. Returns kInvalid with the line number for any other invalid line.
+// The runs in a results file, and the size of its complete lines.
 struct KeptRuns {
   std::vector<MeasuredRun> runs;
   std::size_t whole_bytes = 0;
 };
+// Ignores an incomplete last line, which begins at `whole_bytes`. Returns kInvalid with the line
+// number for any other invalid line.
 Result<KeptRuns> ParseMeasuredRuns(std::string_view text, std::string_view where);
 
 // The results folder. Only one `carma profile` at a time can hold it.
 class ResultFolder {
  public:
-  // Creates the folder if necessary. Returns kConflict if another process uses the folder, or
-  // kInvalid if the folder's file is not a list of runs.
+  // Creates the folder if necessary. Returns kConflict if another `carma profile` is using it, or
+  // kInvalid if its runs.jsonl contains an invalid line.
   static Result<ResultFolder> Open(const std::string& path);
   // Opens the folder for reading only, so Add and Write are not allowed. Nothing is created or
   // locked. A missing folder has no runs.

@@ -90,7 +90,7 @@ Sheet WatchingSheet(const TypeFindings& type) {
   return sheet;
 }
 
-// Sentences about the accuracy of the parameters.
+// One line for each sharing method: its slowdown formula and how well the formula fits the pairs.
 std::vector<std::string> ModelLines(const TypeFindings& type) {
   std::vector<std::string> lines;
   if (type.mps_error) {

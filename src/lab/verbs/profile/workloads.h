@@ -20,14 +20,14 @@ inline constexpr std::string_view kStepsWord = "{steps}";
 struct ProfiledWorkload {
   std::string name;
   std::vector<std::string> command;
-  // A command that prints a JSON object with its number of steps as "steps"; the last JSON object
-  // of this form counts. Empty if `command` needs no steps.
+  // A command that prints the number of steps to run. The last JSON object in its output that
+  // contains "steps" counts. Empty if `command` needs no steps.
   std::vector<std::string> calibrate;
   std::string workdir;               // absolute; empty: the folder where `carma profile` was called
   std::optional<double> iterations;  // iterations of the whole work
   std::optional<double> load_s;      // time from its start until it computes; empty: measured
   std::optional<double> seconds;     // approximate solo time, used only for time estimates
-  // Further fields of the task's submission, as a JSON object of task::TaskSpec; empty: none.
+  // JSON object with more task::TaskSpec fields for the submission; empty: none.
   std::string task;
   friend bool operator==(const ProfiledWorkload&, const ProfiledWorkload&) = default;
 };
@@ -38,9 +38,10 @@ Result<std::vector<ProfiledWorkload>> ParseProfiledWorkloads(std::string_view te
                                                              std::string_view where);
 std::string ProfiledWorkloadJson(const ProfiledWorkload& workload);
 
-// Single-GPU tasks of the built-in catalogue for simulated servers. carma-simtask runs each of them
-// for `seconds` of computing. names: if empty, one light, two medium and one heavy workload.
-// Returns kNotFound if there is no such workload, or kInvalid if a workload needs several GPUs.
+// Workloads for simulated servers, taken from the built-in catalogue. carma-simtask simulates each
+// of them with a solo run time of `seconds`. names: if empty, one light, two medium and one heavy
+// workload. Returns kNotFound for an unknown name, or kInvalid for a workload that needs several
+// GPUs.
 Result<std::vector<ProfiledWorkload>> SimulatedWorkloads(std::span<const std::string> names,
                                                          const std::string& simtask,
                                                          double seconds);
@@ -51,17 +52,17 @@ Result<std::vector<ProfiledWorkload>> TrainedWorkloads(std::span<const std::stri
                                                        const std::string& python,
                                                        const std::string& script, double seconds);
 
-// The signature that the daemon stores for this user's submission of the same command from the same
-// folder (estimate/signature.h). Reads the summary that `task` names. folder: where `carma profile`
-// was called. Returns kInvalid if the submission is invalid.
+// The signature (estimate/signature.h) that the daemon would store if the user submitted the
+// workload. Reads the model summary if `task` specifies one. folder: the working directory of
+// workloads without `workdir`. Returns kInvalid if the submission is invalid.
 Result<std::string> SignatureOf(const ProfiledWorkload& workload, const std::string& folder,
                                 std::uint32_t uid);
 
 // Reads the number of steps from a calibration's output. Returns kInvalid if the number is missing
 // or invalid.
 Result<double> StepsTold(std::string_view output);
-// Returns a copy of the workload without calibration. The number of steps is inserted in its
-// command and becomes its iterations.
+// Returns a copy of the workload without calibration. The number of steps is inserted into its
+// command and becomes its number of iterations.
 ProfiledWorkload WithSteps(const ProfiledWorkload& workload, double steps);
 
 }  // namespace carma::cli

@@ -101,7 +101,7 @@ Result<config::Settings> BaseSettings(const std::string& path) {
   return std::move(loaded.settings);
 }
 
-// The method of sharing named by the words. If they name none, returns the two methods that a
+// Returns the method of sharing that the words set. If they set none, returns the two methods that a
 // daemon chooses between.
 std::vector<std::string> MethodsOf(const std::vector<PolicyWord>& words) {
   std::vector<std::string> methods{"mps", "streams"};
@@ -229,7 +229,8 @@ Result<std::vector<SimOutcome>> RunAll(Context& context, const Prepared& prepare
   return outcomes;
 }
 
-// The reports of all runs. With `records`, the report of each policy's first run includes a record.
+// Makes a report of each run. With `records`, simulates the first run of each policy again to add
+// its full record, which figures need.
 Result<std::vector<report::Report>> ReportsOf(const Prepared& prepared,
                                               std::vector<SimOutcome> outcomes, bool records) {
   std::vector<report::Report> reports;

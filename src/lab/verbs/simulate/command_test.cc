@@ -1,4 +1,4 @@
-// Tests of carma simulate that run the whole command.
+// Tests `carma simulate` end to end.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

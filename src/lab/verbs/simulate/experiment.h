@@ -1,6 +1,6 @@
-// The plan of `carma simulate`: a load, a cluster, and policies to compare. It is read from flags
-// or an experiment file, and written as the command that repeats it. This file does not simulate
-// anything.
+// The plan of `carma simulate`: a load, a cluster, and policies to compare. The plan comes from
+// flags or an experiment file, and can be printed as a command that repeats the runs. Nothing is
+// simulated here.
 #pragma once
 
 #include <cstdint>
@@ -34,7 +34,7 @@ struct SimLoad {
   double slowdown_limit = 0;  // for the bound with a slowdown limit; 0: no such bound
 };
 
-// The texts among a load's values, in the order of ReproductionLine().
+// A string member of SimLoad. ReproductionLine() prints these members in the order of kSimTexts.
 struct SimText {
   std::string_view name;  // the key in an experiment file and, after "--", the option
   std::string SimLoad::*value;
@@ -57,9 +57,10 @@ struct Experiment {
 // combination of values is a policy. Returns kInvalid "path:line: …" for an invalid file.
 Result<Unit> ReadExperiment(const std::string& path, std::string_view text, Experiment& experiment);
 
-// The command that repeats all runs of these policies, quoted for a shell, and the command for a
-// single run of one policy (its last run if history is carried over).
+// The command that repeats all runs of these policies, quoted for a shell.
 std::string ReproductionLine(const SimLoad& load, std::span<const SimPolicy> policies);
+// The command that repeats the run with this seed. If history is carried over between runs, the
+// command also repeats the earlier runs.
 std::string OneRunLine(SimLoad load, const SimPolicy& policy, std::uint64_t seed);
 
 }  // namespace carma::cli

@@ -60,8 +60,8 @@ bool SetHistory(Draft& draft, const std::string& value) {
   return true;
 }
 
-// If no word names an estimator, the simulated daemon uses the configured one. In the published
-// system, tasks specify how much memory they need.
+// If no word selects an estimator, uses the configured one. In the published system, users specify
+// the memory that their tasks need, so "oracle" is used.
 void ChooseEstimator(Draft& draft) {
   const config::Settings& settings = draft.settings;
   if (draft.estimator.empty())

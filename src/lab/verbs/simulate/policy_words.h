@@ -1,5 +1,5 @@
-// A simulated policy: the words that describe it on the command line of `carma simulate` or in an
-// experiment file, and the run options that result from them.
+// A simulated policy: how it is written on the command line of `carma simulate` or in an experiment
+// file, and the run options that this produces.
 #pragma once
 
 #include <string>
@@ -31,8 +31,9 @@ struct SimPolicy {
 // if a word is malformed.
 Result<std::vector<PolicyWord>> SplitPolicy(std::string_view spec, const std::string& where);
 
-// The default comparison: exclusive use, and the configured rules under each of these sharing
-// methods. exclusive: whether the configured mapper is; then `auto` is compared instead.
+// The policies that are compared by default: exclusive use, and the configured rules under each
+// sharing method in `methods`. exclusive: whether the configured mapper is `exclusive`; if so, the
+// rules are those of `auto`.
 std::vector<std::vector<PolicyWord>> DefaultPolicies(const std::vector<std::string>& methods,
                                                      bool exclusive);
 

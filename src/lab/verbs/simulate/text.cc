@@ -160,7 +160,7 @@ std::vector<Quantity> QuantitiesOf(std::span<const SimOutcome> outcomes) {
   return quantities;
 }
 
-// labels: the outcomes' names.
+// labels: the names of the outcomes in the table.
 std::string TableOf(std::span<const SimOutcome> outcomes, std::span<const std::string> labels,
                     std::span<const Quantity* const> shown, std::size_t label_width,
                     const Screen& screen) {

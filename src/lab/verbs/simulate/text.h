@@ -18,8 +18,8 @@ struct SimOutcome {
   std::vector<report::Metrics> runs;  // at least one
 };
 
-// Compares the policies with the first one and with the load's bounds, which are stored in the
-// runs. On a narrow screen, the columns are split into two tables.
+// Compares each policy with the first one and with the lower bounds of the load, which are stored
+// in the runs. On a narrow screen, the columns are split into two tables.
 std::string SimTable(std::span<const SimOutcome> outcomes, const Screen& screen);
 
 }  // namespace carma::cli

@@ -38,7 +38,7 @@ struct ValidateFlags {
   std::uint64_t seed = 1;
 };
 
-// The comparison for one trace, or for the models without any trace.
+// Comparisons for one trace, or comparisons of the models that need no trace.
 struct Part {
   std::string title;
   std::vector<sim::Comparison> comparisons;
@@ -53,7 +53,7 @@ struct Replayed {
   double least_s = 0;      // shorter tasks do not count
 };
 
-// The comparison for one file's pairs with one sharing method.
+// How well each slowdown formula fits the pairs that one file contains for one sharing method.
 struct Paired {
   std::string path;
   core::SharingMethod method{};
@@ -63,7 +63,7 @@ struct Paired {
 
 Result<Part> ValidateTrace(Context& context, const ValidateFlags& flags,
                            const trace::Catalogue& catalogue, const std::string& path) {
-  // The runs were measured on this kind of server.
+  // The published runs were measured on this kind of server.
   const sim::Cluster cluster = CARMA_TRY(sim::ParseCluster("dgx-station-a100"));
   const trace::TaskTrace trace = CARMA_TRY(LoadTaskTrace(path));
   const auto arrivals = CARMA_TRY(sim::Arrivals(trace, catalogue, path));

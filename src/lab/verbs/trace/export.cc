@@ -29,7 +29,7 @@ trace::JobStatus StatusOf(const api::TaskView& task) {
   return core::IsFinal(state) ? trace::JobStatus::kFailed : trace::JobStatus::kPending;
 }
 
-// Local wall-clock time as milliseconds since 1970 without a time zone.
+// The server's local wall-clock time, counted in milliseconds since 1970 as if it were UTC.
 std::int64_t LocalMs(std::int64_t utc_ms) {
   return utc_ms + base::Calendar::OfServer().AheadOfUtc(base::FromMs(utc_ms)).count();
 }
@@ -100,7 +100,7 @@ std::string CommandOf(const trace::Job& job, const trace::Workload* workload,
   return command;
 }
 
-// number: of the job, from 1.
+// number: the position of the job in the trace, from 1.
 std::string SubmitLine(const LoadedJobs& loaded, const trace::Job& job, std::size_t number,
                        std::string_view estimate_source, const std::string& pattern) {
   const std::string& id = loaded.trace.workloads.Text(job.workload);
@@ -116,7 +116,8 @@ std::string SubmitLine(const LoadedJobs& loaded, const trace::Job& job, std::siz
         std::pair("gpu-type", &task.gpu_type)}) {
     if (!value->empty()) text += fmt::format(" --{} {}", option, ShellQuote(*value));
   }
-  // Whole cores, rounded up as in the simulation; 0 for a task that requests none.
+  // Fractions of a core are rounded up, as in the simulation. A task that requests no cores gets no
+  // --cpus.
   if (task.cpus && *task.cpus > 0) text += fmt::format(" --cpus {:.0f}", std::ceil(*task.cpus));
   if (workload != nullptr) {
     const trace::MemoryEstimate estimate = trace::Estimate(*workload, estimate_source);

@@ -16,8 +16,8 @@
 
 namespace carma::cli {
 
-// Returns the absolute path of a path relative to the current folder. Returns kNotFound if the
-// current folder does not exist.
+// Returns `path` as an absolute path. A relative path begins at the current folder. Returns
+// kNotFound if the current folder does not exist.
 Result<std::string> AbsolutePath(const std::string& path);
 // "demo60" means the built-in trace unless a file has that name. Returns the errors of
 // trace::ParseTrace and of reading a file.

@@ -21,7 +21,7 @@ using trace::JobStatistics;
 constexpr std::size_t kSlices = 48;
 constexpr std::size_t kShownGroups = 5;
 
-// Facts from the catalogue about a trace that names its workloads.
+// What the catalogue says about the workloads of a trace.
 struct WorkloadFacts {
   std::map<std::string, std::size_t> classes;
   std::int64_t highest_mib = 0;  // on one GPU

@@ -20,7 +20,7 @@ constexpr milliseconds kRetry{1000};  // between two attempts while the daemon i
 constexpr int kMaxRetries = 60;
 constexpr std::size_t kMaxBatch = 1000;  // tasks in one submission
 
-// number: of the task in the trace, from 1.
+// number: the position of the task in the trace, from 1.
 Result<std::string> SpecText(const trace::Workload& workload, const trace::Submission& submission,
                              const ReplayOptions& options, std::size_t number) {
   task::TaskSpec spec;

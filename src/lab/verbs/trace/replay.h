@@ -42,8 +42,7 @@ Result<std::vector<ReplayStep>> PlanReplay(const trace::TaskTrace& trace,
                                            const std::vector<const trace::Workload*>& workloads,
                                            const ReplayOptions& options);
 
-// The daemon operations that a replay needs. Implemented by a client of the real daemon and, in
-// tests, by a script.
+// The daemon operations that a replay needs. Tests use a fake server instead of a real daemon.
 class ReplayServer {
  public:
   virtual ~ReplayServer() = default;

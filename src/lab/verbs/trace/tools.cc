@@ -13,7 +13,7 @@ namespace {
 using base::Duration;
 
 // Parses a time span since the start ("36h", "0") or a date in the trace's own time ("2017-10-09",
-// "2017-10-09 12:00", "2017-10-09T12:00:30"). otherwise: the moment that an empty text means.
+// "2017-10-09 12:00", "2017-10-09T12:00:30"). Returns `otherwise` if the text is empty.
 Result<Duration> ParseMoment(const char* option, const std::string& text,
                              const trace::JobTrace& trace, Duration otherwise) {
   if (text.empty()) return otherwise;
@@ -35,7 +35,8 @@ Result<Duration> ParseMoment(const char* option, const std::string& text,
                  base::Printable(text, 40) + "'");
 }
 
-// The number of a name; empty if the name is empty. Returns kNotFound if the trace lacks the name.
+// Looks up the number of a name. Returns nothing for an empty name, or kNotFound if the name does
+// not occur in the trace.
 Result<std::optional<std::uint32_t>> NumberOf(const trace::Names& names, const char* what,
                                               const std::string& name) {
   if (name.empty()) return std::optional<std::uint32_t>();

@@ -1,4 +1,4 @@
-// Tests of `carma trace` that run the whole command.
+// Tests `carma trace` end to end.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
