@@ -68,9 +68,9 @@ struct Layer {
   RowKind kind = RowKind::kLeaf;
   std::optional<double> dropout;       // dropout rate, 0..1
   std::optional<std::int64_t> kernel;  // positions of a convolution's kernel: 9 for 3x3
-  // Input width (for an embedding, the number of entries) and output width of a linear layer,
-  // convolution, norm or embedding, taken from its constructor. Empty if unknown. Printed module
-  // trees show these widths but no shapes.
+  // Input and output width of a linear layer, convolution, norm or embedding, taken from its
+  // constructor. The input width of an embedding is its number of entries. Empty if unknown.
+  // Printed module trees show these widths but no shapes.
   std::optional<std::int64_t> in_features;
   std::optional<std::int64_t> out_features;
   friend bool operator==(const Layer&, const Layer&) = default;

@@ -90,7 +90,7 @@ struct Totals {
   Result<Unit> Read(Lines& lines);
 };
 
-// Adds to a sum of parameters. Returns false and changes nothing if the sum would exceed
+// Adds `params` to `sum`. Returns false and changes nothing if the result would exceed
 // kMaxElements.
 bool AddParams(std::int64_t& sum, std::int64_t params);
 

@@ -21,7 +21,7 @@ using core::TaskState;
 
 namespace {
 
-// Adds the GPUs' points, limited to the span of the tasks.
+// Adds the parts of the GPUs' points that lie between `from` and `to`.
 void AddGpus(const RunRecord& run, Time from, Time to, Tally& tally) {
   for (std::size_t gpu = 0; gpu < run.gpus.size(); ++gpu) {
     const std::vector<GpuPoint>& points = run.gpus[gpu].points;

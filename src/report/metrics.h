@@ -112,8 +112,8 @@ struct Metrics {
   // Execution time of the successful attempt divided by the task's solo run time. Absent if the
   // solo run time is unknown for all tasks.
   std::optional<Spread> slowdown;
-  // Time lost to checkpoints and to making room (RunTask::lost_s) as a share of the total execution
-  // time. Absent if zero or unknown.
+  // Time lost to checkpoints and to making room for other tasks (RunTask::lost_s), as a share of
+  // the total execution time. Absent if zero or unknown.
   std::optional<double> lost_share;
   std::vector<GroupMetrics> groups;        // sorted by name; ungrouped tasks are excluded
   std::vector<ForecastMetrics> forecasts;  // sorted by quantity and method

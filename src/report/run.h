@@ -78,8 +78,8 @@ struct RunTask {
   // How long all of the task's work would take when running alone. Empty if equal to solo_s,
   // because no earlier attempt saved part of the work.
   std::optional<double> whole_solo_s;
-  // Time lost to checkpoints and to making room for others: saving, repeated work and restarts.
-  // Empty if zero or unknown.
+  // Time lost to checkpoints and to making room for other tasks: saving, repeated work and
+  // restarts. Empty if zero or unknown.
   std::optional<double> lost_s;
   std::vector<Attempt> attempts;    // by time
   std::vector<Forecast> forecasts;  // of the last attempt; empty until the task has ended

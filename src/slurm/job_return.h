@@ -49,7 +49,8 @@ struct JobReturn {
   ReturnStep step = ReturnStep::kAsked;
   int refusals = 0;  // how often Slurm has refused this step
 
-  // Whether the requeue may be dropped because no step has been taken yet.
+  // A requeue may be dropped if it only moves the job to another node and no step has been taken
+  // yet.
   bool MayBeDropped() const { return !exclude.empty() && step == ReturnStep::kAsked; }
 
   static void VisitFields(auto& field, auto& back) {

@@ -1,5 +1,5 @@
-// Pure functions that write the AdminComment of jobs that wait on their node for GPUs. Slurm's
-// commands show this comment to users.
+// Writes the AdminComment of jobs that wait on their node for GPUs. Slurm's commands show this
+// comment to users. Performs no I/O.
 #pragma once
 
 #include <chrono>

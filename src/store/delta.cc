@@ -10,8 +10,8 @@ namespace {
 // A reference to a match shorter than this would take more space than the match itself.
 constexpr std::size_t kShortestCopy = 24;
 
-// The piece up to the next comma. JSON separates values with commas, and any other text can be cut
-// there as well.
+// Returns the piece of text from `at` up to the next comma. JSON separates values with commas, and
+// any other text can be cut there as well.
 std::string_view PieceAt(std::string_view text, std::size_t at) {
   const std::size_t comma = text.find(',', at);
   return text.substr(at, comma == std::string_view::npos ? comma : comma + 1 - at);

@@ -8,8 +8,8 @@
 
 namespace carma::slurm {
 
-// A file opened by the task. A plain struct, because slurmstepd and the task's process share it in
-// memory.
+// A file that the task has opened. It is a plain struct, because slurmstepd and the task's process
+// share it in memory.
 struct OpenFile {
   char path[4096] = "";  // empty: no file
   dev_t device = 0;      // 0: unknown

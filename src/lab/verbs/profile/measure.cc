@@ -50,7 +50,7 @@ std::vector<std::string> WatcherCommand(Watcher watcher) {
           "-d",    "1000"};
 }
 
-// Returns the last line of a file, for a message.
+// Returns the last line of a program's output, for an error message.
 std::string LastLine(const std::string& path) {
   const std::string text = base::ReadFile(path, kMaxOutput).value_or("");
   std::string_view last;

@@ -1,4 +1,4 @@
-// Executes the planned runs on this machine's GPUs: starts the members of each run below keepers,
+// Executes the planned runs on this machine's GPUs: starts the members of each run under keepers,
 // samples the GPUs, and reports each result.
 #pragma once
 

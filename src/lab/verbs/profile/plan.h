@@ -1,4 +1,4 @@
-// The runs of `carma profile`, their order and expected duration. Pure functions.
+// Pure functions that plan the runs of `carma profile`, with their order and expected duration.
 #pragma once
 
 #include <functional>

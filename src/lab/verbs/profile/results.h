@@ -100,7 +100,7 @@ struct KeptRuns {
 // number for any other invalid line.
 Result<KeptRuns> ParseMeasuredRuns(std::string_view text, std::string_view where);
 
-// The results folder. Only one `carma profile` at a time can hold it.
+// The results folder. Only one `carma profile` at a time can open it for writing.
 class ResultFolder {
  public:
   // Creates the folder if necessary. Returns kConflict if another `carma profile` is using it, or

@@ -27,7 +27,7 @@ std::pair<Syntax, std::shared_ptr<Flags>> AddSubVerb(Syntax trace, Context& cont
   return {verb, flags};
 }
 
-// name: the option or argument that names the file.
+// name: the option or argument for the trace file.
 Option AddSourceOptions(Syntax verb, JobSource& source, const char* name = "trace") {
   verb.AddOption("--format", "NAME", source.format,
                  "trace format (default: detected): " + base::Join(trace::TraceFormats(), " "));
