@@ -87,8 +87,8 @@ Family Classify(const LayerList& list) {
   return features.conv > 0 ? Family::kCnn : Family::kMlp;
 }
 
-// If more than half of the model's parameters or a quarter of its body's were hidden, an upper
-// bound computed from the rows would be too low.
+// With more than half of the model or a quarter of its body hidden, an upper bound computed from
+// the rows would be too low.
 bool HidesMost(const LayerList& list) {
   const std::int64_t body = BodyParams(list);
   return list.format == SummaryFormat::kTorchInfo && list.collapsed &&

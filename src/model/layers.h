@@ -101,8 +101,8 @@ struct SavedBytes {
   friend bool operator==(const SavedBytes&, const SavedBytes&) = default;
 };
 
-// What a training run holds besides SavedBytes. In bytes, at the precision in which the values are
-// stored.
+// Other memory that a training run uses, in bytes. Every value counts at the precision in which it
+// is stored.
 struct HeldBytes {
   double trained = 0;  // weights, without gradients
   double frozen = 0;   // weights that are not trained; includes the scales of quantised weights

@@ -16,7 +16,7 @@ namespace {
 constexpr std::size_t kNamesInANote = 5;
 constexpr std::size_t kBatchCandidates = 16;
 
-// Joins the names as in "Conv2d, Linear and others".
+// Joins names into a text such as "Conv2d, Linear and others".
 std::string Names(const std::vector<std::string>& names) {
   std::string text;
   for (std::size_t i = 0; i < std::min(names.size(), kNamesInANote); ++i) {

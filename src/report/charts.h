@@ -24,7 +24,7 @@ struct BarMark {
   double value = 0;
   std::string name;
 };
-// Draws horizontal bars on an axis from 0 to `high`. ticks: the ticks of this axis.
+// Draws horizontal bars on an axis from 0 to `high`.
 std::string BarChart(std::string_view what, std::span<const Bar> bars,
                      std::span<const BarMark> marks, double high, std::span<const Tick> ticks,
                      double width);

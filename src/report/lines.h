@@ -30,7 +30,7 @@ std::optional<Estimated> Over(const Case& of, const Line& line);
 // "1:23:45", "1:23:45 ± 0:12".
 std::string Text(const Line& line, const Estimated& value);
 // The difference between the means of two policies. All tables, figures and sentences use it. The
-// n-th replays of both policies have the same seed, so their common noise cancels out.
+// n-th replay has the same seed under both policies, so the noise that they share cancels out.
 struct Change {
   Estimated relative;  // -0.25: a quarter less
   // Whether 0 is in the 95 % confidence interval of the difference (Student's t), which means that

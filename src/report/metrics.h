@@ -119,8 +119,8 @@ struct Metrics {
   std::vector<ForecastMetrics> forecasts;  // sorted by quantity and method
 
   // Set only if there are two or more users. `users` is sorted by name, `jain` is Jain's index of
-  // the users' mean stretches (1: all equal), and the last field is the longest mean wait of a
-  // user.
+  // the users' mean stretches (1: all equal), and `worst_user_waiting_s` is the longest mean wait
+  // of a user.
   std::vector<UserMetrics> users;
   std::optional<double> jain;
   std::optional<double> worst_user_waiting_s;

@@ -153,8 +153,8 @@ TEST(Tables, OfGroupsHaveARowForEachRun) {
   EXPECT_THAT(table, HasSubstr("heavy   one"));
   EXPECT_THAT(table, HasSubstr("light   two"));
   EXPECT_EQ(GroupTable(std::vector<Metrics>(1)), "");
-  // A single run without a name and with unknown solo run times has no columns for name and
-  // slowdown.
+  // The table of a single run without a name and without solo run times has neither a name nor a
+  // slowdown column.
   Metrics plain{.groups = {{.name = "alice", .tasks = 2, .executed = 2, .jct = {.mean = 30}}}};
   EXPECT_EQ(GroupTable({&plain, 1}),
             "group  tasks  waiting  execution  completion  OOM crashes\n"

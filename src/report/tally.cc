@@ -194,7 +194,7 @@ Metrics Tally::Finish() const {
     metrics.gpu_coverage = sums.covered_s / (gpu_count * metrics.trace_total_s);
   metrics.memory_used_mib = sums.mib_s / sums.covered_s;
   if (sums.sm_covered_s > 0) metrics.sm_active = sums.sm_s / sums.sm_covered_s;
-  // Without an energy reading for every span, the total would be too low, so none is reported.
+  // If any span has no energy reading, no energy is reported, because the sum would be too low.
   if (std::isnan(sums.energy_j)) return metrics;
   metrics.energy_mj = sums.energy_j / 1e6;
   metrics.power_w = sums.energy_j / (sums.covered_s / gpu_count);

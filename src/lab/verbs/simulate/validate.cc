@@ -38,7 +38,7 @@ struct ValidateFlags {
   std::uint64_t seed = 1;
 };
 
-// Comparisons for one trace, or comparisons of the models that need no trace.
+// The comparisons for one trace, or those that test the models without a trace.
 struct Part {
   std::string title;
   std::vector<sim::Comparison> comparisons;

@@ -16,8 +16,8 @@
 
 namespace carma::cli {
 
-// Returns `path` as an absolute path. A relative path begins at the current folder. Returns
-// kNotFound if the current folder does not exist.
+// Makes a relative path absolute, based on the current folder. Returns kNotFound if that folder
+// does not exist.
 Result<std::string> AbsolutePath(const std::string& path);
 // "demo60" means the built-in trace unless a file has that name. Returns the errors of
 // trace::ParseTrace and of reading a file.
