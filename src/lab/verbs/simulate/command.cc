@@ -101,8 +101,8 @@ Result<config::Settings> BaseSettings(const std::string& path) {
   return std::move(loaded.settings);
 }
 
-// Returns the method of sharing that the words set. If they set none, returns the two methods that a
-// daemon chooses between.
+// Returns the method of sharing that the words set. If they set none, returns the two methods that
+// a daemon chooses between.
 std::vector<std::string> MethodsOf(const std::vector<PolicyWord>& words) {
   std::vector<std::string> methods{"mps", "streams"};
   for (const PolicyWord& word : words) {
