@@ -65,8 +65,7 @@ struct Hub {
   std::map<std::uint32_t, std::size_t> body_bytes_per_user;
 };
 
-// Returns the peer's groups. Like SO_PEERCRED, SO_PEERGROUPS reports them as they were when the
-// peer connected.
+// Returns the groups that the peer had when it connected.
 std::vector<std::uint32_t> GroupsOf(int fd) {
   std::vector<std::uint32_t> groups(64);
   socklen_t size = static_cast<socklen_t>(groups.size() * sizeof groups[0]);
@@ -301,8 +300,7 @@ class Session : public std::enable_shared_from_this<Session> {
     if (!hub_ || writing_) return;
     writing_ = true;
     Release(*hub_);
-    // A response counts towards the limit on bodies, because it stays in memory until the client
-    // has read it.
+    // A response counts towards the limit on bodies, because it is kept until the client reads it.
     if (!Reserve(response.body.size())) response = reads_ ? TooMuchAtOnce() : DoneButTooMuch();
     beast::error_code ignored;
     stream_.socket().cancel(ignored);  // ends WatchPeer

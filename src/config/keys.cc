@@ -16,8 +16,7 @@ using base::Duration;
 
 namespace {
 
-// Makes a key for a member of Settings, which `change` and `look` access. This is separate from
-// Of() so that it is compiled once per type instead of once per key.
+// Makes a key for a member of Settings. Compiled once per type, whereas Of() is once per key.
 template <class T, class Member>
 Key OfMember(const char* name, const char* meaning, const Kind<T>& kind, Takes takes,
              Member& (*change)(Settings&), const Member& (*look)(const Settings&)) {

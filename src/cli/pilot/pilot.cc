@@ -237,8 +237,7 @@ class Pilot {
     return Unit{};
   }
 
-  // Reserves the GPUs for no one from this time on, so that only tasks that end before it can
-  // start.
+  // Reserves the GPUs for no one from this time on, so only tasks that end earlier can start.
   Result<Unit> Reserve(Time from) {
     core::Reservation booking;
     booking.from = from;

@@ -77,8 +77,7 @@ class RealDaemon : public Daemon, public Sampler::Taker {
   void DriverSilent(const gpu::ReadError& why) override;
 
  private:
-  // Sets up all endpoints. As long as there is no engine, the endpoints that need it respond with
-  // the error `why_not`.
+  // Sets up all endpoints. Without an engine, those that need it respond with the error `why_not`.
   void OpenRoutes(const std::string& why_not = "");
   void Answer(api::Request request, const api::Responder& respond);
   void AnswerEarlyOnes();
@@ -118,8 +117,7 @@ class RealDaemon : public Daemon, public Sampler::Taker {
   FaultOrigins fault_origins_;
   UserNames user_names_{shared_loop_};
   std::unique_ptr<EngineHost> engine_host_;  // null until the GPUs are known
-  // The last GPU readings taken before the engine was opened. With them, tasks can start without
-  // waiting for the next readings.
+  // The last GPU readings from before the engine was opened, so that tasks can start at once.
   std::optional<std::pair<gpu::Round, SeenProcesses>> early_round_;
   std::optional<std::uint32_t> socket_group_;
   Tokens tokens_;
@@ -489,8 +487,7 @@ Result<std::unique_ptr<Daemon>> Daemon::Make(DaemonOptions options) {
   const unsigned mode = ::getuid() == 0 ? 0711 : 0700;
   CARMA_TRY(base::MakeDirs(settings.state_dir, mode));
   std::unique_ptr<base::Clock> clock = CARMA_TRY(MakeClock(settings));
-  // Tells the simulated driver library and the tasks where to find the simulated server's state.
-  // Child processes inherit this variable.
+  // Tells the simulated driver library and the tasks where the simulated server's state is.
   if (!settings.simgpu_state.empty())
     ::setenv("CARMA_SIMGPU_STATE", settings.simgpu_state.c_str(), 1);
   std::unique_ptr<store::Store> store = CARMA_TRY(store::Store::Open(settings.state_dir));
