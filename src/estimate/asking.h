@@ -32,7 +32,7 @@ Question QuestionOf(const task::TaskSpec& spec, std::uint32_t uid, const Summary
                     std::vector<std::string>& remarks);
 
 // Lists the training settings that were read from files: "read: seq-len 4096 (train.sh:3:
-// --max_length), …". Empty if the task description contains all settings.
+// --max_length), …". Empty if none was read from a file.
 std::string FoundText(const task::TaskSpec& spec);
 
 // The result of the structural formula with the shipped constants, for calibration. Empty if there

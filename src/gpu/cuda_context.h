@@ -16,7 +16,7 @@
 namespace carma::gpu {
 
 inline constexpr const char* kCudaLibrary = "libcuda.so.1";
-// If this is its only argument, `carma` just calls HoldContext().
+// With this word as its only argument, carma, carma-reader or carma-lab just calls HoldContext().
 inline constexpr const char* kHoldContextWord = "--hold-cuda-context";
 
 // Runs in the child. Creates a context on the only visible GPU, reports it in one line on standard

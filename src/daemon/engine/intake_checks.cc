@@ -195,8 +195,8 @@ Result<base::CopyOnWrite<core::TaskRequest>> Intake::CheckEdit(const core::TaskR
   core::TaskRequest request = task::ToRequest(wanted, before.uid, before.user);
   request.array = before.array;
   const Submission as_new{TaskList({wanted}), {before.uid, 0, before.user, "", ""}, nullptr};
-  // Only what the edit changes is checked, because the limits may be stricter now than at
-  // submission. Adding a comment to a running task must not give it a new time limit.
+  // The account and the limits are checked only if the edit affects them, because they may be
+  // stricter now than at submission. A new comment must not give a running task a new time limit.
   const auto payer = [](const auto& task) { return std::tie(task.account, task.qos); };
   const auto size = [](const auto& task) {
     return std::tie(task.gpus, task.memory_mib, task.cpus, task.host_memory_mib, task.time_limit);

@@ -33,7 +33,7 @@ class QueueSnapshots {
  public:
   // Keeps the snapshot of a list. ended_with: the last task of the page that was returned.
   void Keep(std::shared_ptr<const ToldLine> line, core::TaskId ended_with);
-  // Lets Fresh() return this snapshot for as long as some list still uses it.
+  // Remembers the latest snapshot for Fresh(), but only while some list still uses it.
   void Remember(const std::shared_ptr<const ToldLine>& line) { last_ = line; }
   // The latest snapshot if it is recent enough for a new list, otherwise null.
   std::shared_ptr<const ToldLine> Fresh(base::Time now) const;

@@ -46,8 +46,8 @@ class Starts {
   // Called after attempts have started or ended. Takes newly dedicated cores from all other tasks,
   // or gives back cores that are no longer dedicated.
   void ShareCores();
-  // Confines a running attempt to its cores. Its launch order may be out of date if other tasks
-  // have received dedicated cores since then.
+  // Confines a running attempt to its cores. Other tasks may have received dedicated cores since
+  // the attempt's launch order was written.
   void Confine(const core::TaskRecord& record);
   // Called after each reading of the GPUs. Adjusts the kernel's memory limits for running tasks: a
   // task may use its claim plus the margin, but no memory that was promised to other tasks since it

@@ -25,7 +25,7 @@ namespace {
 
 namespace asio = boost::asio;
 
-// Niceness of the forked copies, which must not take CPU time from the loop.
+// Niceness of the forked copies, so that the loop gets the CPU first.
 constexpr int kNice = 10;
 constexpr std::size_t kReadBytes = 64 << 10;
 

@@ -187,8 +187,8 @@ void WriteQueue(Engine& engine, base::Time now, api::MetricsText& out) {
   base::Duration oldest{0};
   for (const auto& [id, record] : engine.scheduler().Tasks()) {
     if (record.state != core::TaskState::kQueued) continue;
-    // Computing a reason is slow, so this is done only for tasks that have waited longer than any
-    // found so far. Tasks are visited oldest first, so there are few of them.
+    // Computing a reason is slow. Tasks are visited oldest first, so few reasons are needed once a
+    // task that waits for GPUs has been found: only those of tasks that have waited even longer.
     const base::Duration wait = now - record.queued_since;
     if (wait > oldest && IsForGpus(engine.scheduler().ReasonFor(id, now).code)) oldest = wait;
   }

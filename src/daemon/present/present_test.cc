@@ -29,7 +29,7 @@ TEST(Present, FillsEveryField) {
     if (value == empty[name]) untold.push_back(name);
   }
   // These fields are empty. Remarks and notices are stored separately, this task has no exit code
-  // because a signal killed it, and the other fields are known only while a task is running.
+  // because a signal killed it, and the other fields are known only until a task has ended.
   EXPECT_THAT(untold,
               ElementsAre("estimate_remarks", "exit_code", "host_note", "latest_start_ms",
                           "likely_start_ms", "notices", "observed_mib", "over_promise_mib", "pid",

@@ -13,8 +13,8 @@ namespace carma::daemon {
 
 struct DaemonOptions {
   config::Loaded configuration;
-  // Returns the files and variables from which to reload the configuration. Called on another
-  // thread.
+  // Returns the files, variables and flags from which to reload the configuration. Called on
+  // another thread.
   std::function<config::Sources()> sources;
   std::string shim_path;    // carma-shim
   std::string notify_path;  // carma-notify

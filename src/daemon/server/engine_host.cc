@@ -287,8 +287,8 @@ void EngineHost::TakeRound(const gpu::Round& round, const SeenProcesses& seen) {
   WatchLine();
 }
 
-// Reports which processes of each task are using GPUs. The launcher records this for leases, and
-// the MPS servers check that these processes are their clients.
+// Reports which processes of each task are using GPUs. The launcher then records the output files
+// of leases, and the MPS servers check that these processes are their clients.
 void EngineHost::TellWhoComputes() {
   std::map<core::TaskId, std::vector<pid_t>> seen;
   for (std::uint32_t i = 0; i < engine_.scheduler().GpuInfos().size(); ++i) {

@@ -100,8 +100,8 @@ std::optional<core::TaskId> EngineHost::FaultyTask(core::GpuIndex gpu, base::Tim
                                       around_.clock.Now(), since);
 }
 
-// If CUDA turns out to be broken on a GPU, the task is started again. Unless the health rules may
-// close that GPU, the task could end up on it again and again, so the GPUs are not tested.
+// If CUDA turns out to be broken on a GPU, the task is retried. If the health rules may not close
+// GPUs, nothing is tested, because the task would be retried on the broken GPU over and over.
 void EngineHost::TryCuda(const std::vector<core::GpuIndex>& gpus,
                          std::function<void(const std::string&)> call) {
   if (!trials_ || !settings().health.drain) return call("");

@@ -295,10 +295,10 @@ void ScoresOfPositions(const Graph&, const Row& row, Kept& kept) {
   kept.unfused_attention = true;
 }
 
-// The values form an image with one channel, [batch, 1, height, width, values]. A convolution
-// computes the keys from them: one matrix per position. The queries of all heads are multiplied by
-// this matrix, and the product copies the matrix for each head. The number of heads follows from
-// the norm of the queries, which is listed before the norm of the values.
+// The values form an image with one channel, [batch, 1, height, width, values]. A convolution turns
+// it into one matrix (keys by values) per position. The queries of all heads are multiplied by this
+// matrix, and the product copies the matrix for each head. The number of heads follows from the
+// norm of the queries, which is listed before the norm of the values.
 void MatricesOfPositions(const Graph& graph, const Row& row, Kept& kept) {
   const Shape& in = row.layer->in;
   const Shape& out = row.layer->out;

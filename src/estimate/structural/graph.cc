@@ -167,8 +167,8 @@ void GraphMaker::Container(Row& row) {
   MakeUnseen(row.out, row.layer->out);
 }
 
-// Whether the printed batch dimension also contains the attention windows. The printed size must
-// then be multiplied by the number of windows.
+// Whether the printed batch dimension also contains the attention windows. The printed size is then
+// too small by a factor, the number of windows.
 bool GraphMaker::HidesWindows(const Row& row) const {
   const Shape& out = row.layer->out;
   return !row.knows_input && Current().elements > row.out && out.rank() == 3 &&

@@ -255,8 +255,8 @@ Result<Unit> Check(const TransformerConfig& config, const TrainingPlan& plan) {
   return Unit{};
 }
 
-// Whether the model has a part outside its main stack, such as an image encoder, for which the
-// estimate counts only the weights.
+// Whether only the weights of a part outside the main stack, such as an image encoder, are counted.
+// Models with samples of one length or with a list of blocks are counted completely.
 bool CountsBeside(const TransformerConfig& config) {
   return config.other_parameters > 0 && !config.one_length && !config.blocks &&
          config.usual_length == 0;

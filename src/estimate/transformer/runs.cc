@@ -126,7 +126,7 @@ Result<Unit> SetMethod(const base::CsvRow& row, Library library, TrainingPlan& p
   } else if (method == "qlora") {
     plan.quantisation = Quantisation::kNf4;
   }
-  // PEFT recipes also quantise the scales, even if the row does not say so.
+  // PEFT recipes also quantise the scales. For LitGPT, the row shows whether this was done.
   if (plan.quantisation == Quantisation::kNf4 && library == Library::kHuggingFace)
     plan.quantisation = Quantisation::kNf4Double;
   if (plan.method == Method::kFull) return Unit{};

@@ -276,8 +276,8 @@ Result<Unit> MakeLease(const SharedServices& services, const Call& call,
       if (const Result<Unit> done = Submit(services, what, owner, caller, reply); !done)
         reply(std::unexpected(done.error()));
     };
-    // A restarted job may have a higher claim in Slurm than its options say. Slurm does not pass a
-    // job's restart count to batch steps, so for the job's own step carmad always asks.
+    // A restarted job may have a higher claim in Slurm than in its options. Slurm does not pass a
+    // job's restart count to batch steps, so for the job's own step carmad always asks Slurm.
     if (!services->ask_claim || !asked.key->IsBase()) return submit(asked);
     services->ask_claim(asked.key->job, [asked, submit, reply](const auto& gib) {
       if (!gib) return reply(std::unexpected(gib.error()));
