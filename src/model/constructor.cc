@@ -36,8 +36,8 @@ class Arguments {
     return "";
   }
   std::string_view At(std::size_t i) const { return i < pieces_.size() ? pieces_[i] : ""; }
-  // Some versions of PyTorch print the width as the keyword argument `name`, others as the i-th
-  // argument.
+  // Newer versions of PyTorch print the width as the keyword argument `name`, older ones as the
+  // i-th argument.
   Number Width(std::size_t i, std::string_view name) const {
     const std::string_view keyword = Keyword(name);
     return Count(keyword.empty() ? At(i) : keyword);

@@ -250,7 +250,7 @@ Total params: 134
 
 TEST(TorchTree, CountsATiedOutputLayerOnce) {
   const LayerList list = Parse(Fixture("tree"));
-  // The tree ends with a total of 2'108 parameters. The word table (800) and the bias that is
+  // The last line of the tree gives 2'108 parameters. The word table (800) and the bias that is
   // counted twice (100) are subtracted.
   EXPECT_EQ(list.params, 1'208);
   EXPECT_THAT(Notes(list, Note::Kind::kInferred), HasSubstr("lm_head.decoder is the same size as"));

@@ -229,7 +229,7 @@ std::vector<std::string> BoundNames(std::span<const Case> cases) {
   return names;
 }
 
-// The mean over the replays. Each replay has its own bounds, because durations vary randomly.
+// The mean over the replays, because each replay stores its own bounds.
 std::optional<double> BoundOf(const Case& of, const std::string& name) {
   double sum_s = 0;
   for (const Metrics* each : of.replays) {

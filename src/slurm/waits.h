@@ -1,4 +1,4 @@
-// Writes the AdminComment of jobs that wait on their node for GPUs. Slurm's commands show this
+// Composes the AdminComment of jobs that wait on their node for GPUs. Slurm's commands show this
 // comment to users. Performs no I/O.
 #pragma once
 

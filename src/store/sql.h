@@ -90,7 +90,7 @@ inline constexpr const char* kPutDescription =
 // as "'queued','running'".
 std::string QuotedStates(bool final);
 
-// A condition that selects tasks whose submission has been stored completely.
+// A condition on table `task` that selects tasks whose submission has been stored completely.
 inline constexpr std::string_view kArrived =
     "NOT EXISTS (SELECT 1 FROM arrival WHERE first <= task.id AND past_last > task.id)";
 

@@ -13,7 +13,7 @@
 namespace carma::store {
 namespace {
 
-// Binds all columns of a new notice except its id, which SQLite assigns.
+// Binds the columns of a new notice. Its id is bound to NULL, so that SQLite assigns one.
 class NewNotice {
  public:
   explicit NewNotice(SQLite::Statement& statement) : binder_(statement) {}

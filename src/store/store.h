@@ -302,9 +302,9 @@ class Store {
   Result<StoredTask> Get(core::TaskId id);       // kNotFound
   Result<std::optional<core::TaskState>> StateOf(core::TaskId id);
   Result<std::optional<TaskOwner>> OwnerOf(core::TaskId id);  // reads only the owner
-  // cut: set to true if the list ends early because it has reached kMostListedBytes of
-  // descriptions. Without `cut`, the list is complete, but tasks beyond that size come without
-  // their descriptions.
+  // cut: set to whether the list ends early because its descriptions exceed kMostListedBytes.
+  // Without `cut`, the list does not end early, but tasks beyond that size come without their
+  // descriptions.
   Result<std::vector<StoredTask>> List(const TaskFilter& filter, bool* cut = nullptr);
   Result<std::vector<std::pair<core::TaskState, std::int64_t>>> Counts();
   // The tasks of the array whose first task is `first`.

@@ -61,9 +61,9 @@ class IdleFirst {
 // Starts a task on these servers and removes it from the queue.
 using PlaceTask = std::function<void(JobIndex, std::span<const std::uint32_t>)>;
 
-// Placing::kSlurm: like Slurm, only counts what is booked and free on each server. Tasks start in
-// queue order. While the head of the queue waits, later tasks may start by backfill, which reserves
-// resources for the head only.
+// Placing::kSlurm: chooses servers as Slurm does, by counting what is booked on each of them. Tasks
+// start in queue order. While the head of the queue waits, later tasks may start by backfill, which
+// reserves resources for the head only.
 class SlurmPlacing {
  public:
   // All arguments must outlive this object.

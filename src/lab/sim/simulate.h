@@ -171,7 +171,7 @@ struct RunOptions {
   ShownProgress progress;
   // Length of a time slice; 0: no time slices. A task that has run for one time slice while others
   // are waiting is requeued, as if by `carma requeue`, behind tasks that have had fewer time
-  // slices. It keeps running if no task is waiting, or if it has saved no work since it started.
+  // slices. It keeps running if no task is waiting, or if a stop would lose all its work.
   base::Duration time_slot{0};
 
   int max_recoveries = 3;  // per task; the published versions have no limit

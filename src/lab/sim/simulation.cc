@@ -17,13 +17,13 @@ namespace {
 constexpr base::Duration kTold = std::chrono::hours(10 * 24);
 constexpr base::Duration kOneDay = std::chrono::hours(24);
 constexpr int kMostStillDays = 400;
-// The published system's control loop and monitoring window are not synchronized with submissions.
-// A perturbed run therefore starts at a random time within the longest period, the 92 s window.
+// The published system's control loop and monitoring window (92 s) are not synchronized with
+// submissions. So a perturbed run's first submission comes at a random time in the longer period.
 constexpr double kLongestRoundMs = 92'000;
 constexpr int kMostOnGpu = 48;
-// The run is abandoned if no task saves work or ends while kStartsOfFew + kStartsOfEach * (number
-// of unfinished tasks) attempts are stopped. By then, time slices that started at one second have
-// grown to their maximum.
+// The run is abandoned if no task saves work or ends while more than kStartsOfFew + kStartsOfEach *
+// (number of unfinished tasks) attempts are stopped. By then, time slices that started at one
+// second have grown to their maximum.
 constexpr std::int64_t kStartsOfEach = 100;
 constexpr std::int64_t kStartsOfFew = 1'000;
 // The time between two readings of the tasks' output.

@@ -52,7 +52,7 @@ base::Json ScoreJson(const estimate::Score& score);
 base::Json EvaluationJson(const std::vector<Evaluated>& all, std::size_t runs,
                           std::size_t without_model, double coverage);
 // Returns a table row: `first`, the group, the number of runs, the shares in percent, and the
-// number of runs without a prediction. A share that does not apply is empty.
+// number of runs without a prediction. shares: empty if a share does not apply ("-" in the row).
 std::vector<Cell> ScoreRow(const std::string& first, const Evaluated& each,
                            const std::vector<std::optional<double>>& shares);
 

@@ -20,8 +20,8 @@ inline constexpr std::string_view kStepsWord = "{steps}";
 struct ProfiledWorkload {
   std::string name;
   std::vector<std::string> command;
-  // A command that prints the number of steps to run. The last JSON object in its output that
-  // contains "steps" counts. Empty if `command` needs no steps.
+  // A command that prints the number of steps to run as "steps" in a JSON object on one line. The
+  // last such line counts. Empty if `command` needs no steps.
   std::vector<std::string> calibrate;
   std::string workdir;               // absolute; empty: the folder where `carma profile` was called
   std::optional<double> iterations;  // iterations of the whole work
