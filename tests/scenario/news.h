@@ -23,10 +23,10 @@ struct News {
 std::string_view KindName(News::Kind kind);
 // Formats the time since the beginning of the scenario, such as "12.5s".
 std::string TimeText(core::Time time);
-// Formats the news like an expectation, such as "start t1 gpu=0 claim_mib=12000 attempt=1".
+// Formats the news like an expectation: "start t1 gpu=0 claim_mib=12000 attempt=1 at=12.5s".
 std::string Describe(const News& news);
-// True for a start, stop, warning or reject that no line expects. A scenario may ignore all other
-// news.
+// True for a start, stop, warning, ask (to checkpoint) or reject that no line expects. A scenario
+// may ignore all other news.
 bool Unexpected(const News& news);
 
 }  // namespace carma::sim

@@ -95,7 +95,7 @@ struct Scenario {
 base::Result<Scenario> ParseScenario(std::string_view text, std::string file);
 
 // Plays the scenario and compares the core's actions with the expectations. It is also a mismatch
-// if no line expects what the core does (start, stop, warning, reject), or if the core's records
+// if no line expects what the core does (start, stop, warn, ask, reject), or if the core's records
 // contradict each other. Returns kConflict ("file:line: …") for a mismatch, kInvalid for an
 // impossible value, or the shell's error.
 base::Result<base::Unit> RunScenario(const Scenario& scenario, ScenarioShell& shell);

@@ -18,7 +18,7 @@ namespace carma::task {
 using SlurmWords = std::map<std::string, std::string, std::less<>>;
 using SlurmVariables = std::map<std::string, std::string>;
 
-// An option of sbatch (and usually of srun) that is not one of CARMA's own. The parser must know
+// An option of sbatch or srun, whether or not it has an effect in CARMA. The parser must know
 // whether it takes a value, to tell whether the next word belongs to it.
 struct SlurmOption {
   std::string_view name;

@@ -241,9 +241,9 @@ core::TaskRequest ToRequest(const TaskSpec& spec, std::uint32_t uid, std::string
 // Returns one JSON object, as in the body of POST /v1/tasks and in the store. Omits optional fields
 // that are not set, and fields marked unless_empty that are 0 or empty.
 std::string ToJsonText(const TaskSpec& spec);
-// Like ToJsonText(), but reuses the JSON of the last environment if the next task has the same one.
-// The tasks of a large batch usually have the same environment, and it makes up most of their
-// descriptions.
+// Writes JSON equivalent to that of ToJsonText(), but reuses the text of the last environment if
+// the next task has the same one. The tasks of a large batch usually have the same environment, and
+// it makes up most of their descriptions.
 class SpecWriter {
  public:
   std::string Text(const TaskSpec& spec);

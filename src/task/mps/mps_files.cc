@@ -29,8 +29,8 @@ UniqueFd OpenFolder(int parent, const std::string& name) {
   return UniqueFd(::openat(parent, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
 }
 
-// Only mps_dir itself belongs to carmad. The folders below it belong to users, who may replace them
-// with links.
+// Only mps_dir itself belongs to carmad. The folders below it belong to users, who may put links
+// there, so OpenFolder() follows no link.
 UniqueFd OpenUserFolder(const std::string& dir, const MpsServerId& id) {
   const UniqueFd base(::open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   return base ? OpenFolder(base.get(), MpsOwnerFolder(id)) : UniqueFd();

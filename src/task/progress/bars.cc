@@ -256,7 +256,7 @@ std::optional<Reading> KerasAt(string_view line, std::size_t bracket) {
   const std::optional<CounterBefore> counter = CounterAtEnd(line.substr(0, bracket));
   if (!counter || !counter->counter.total) return std::nullopt;
   Reading bar{.loop = counter->counter, .bar = true};
-  // Keras before 2.0 counted samples instead of steps when it trained on arrays.
+  // Before TensorFlow 2.2, Keras counted samples instead of steps when it trained on arrays.
   const double total = *bar.loop.total;
   const auto done = static_cast<std::int64_t>(bar.loop.done);
   bar.unit = total > 2000 && done > 0 && (done % 32 == 0 || done == total) ? "sample" : "step";

@@ -92,7 +92,7 @@ struct Found {
   std::size_t end = 0;
 };
 
-// Most of the time goes into this function, so it reads the line only once.
+// Most of the time spent on a line is spent here, so one pass over the line looks for all keys.
 std::optional<Found> FindLoop(string_view line) {
   std::array<std::optional<Found>, kKeys.size()> by_key;
   for (std::size_t at = 0; at < line.size(); ++at) {

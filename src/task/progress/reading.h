@@ -43,8 +43,8 @@ std::optional<Counter> ReadUltralytics(std::string_view row, int figures = 0);
 // "step 500 | loss 2.3". A counter without a total counts only if the line also has a loss or an
 // end time.
 std::optional<Reading> ReadCounters(std::string_view line);
-// Used by ReadCounters for lines in which no word precedes the counter: "Train: 3 [50/1251 (4%)]",
-// "[12] train-rmse:0.12", "391/391 - 14s - loss: 0.8".
+// Used by ReadCounters for lines that do not name their counter: "Train: 3 [50/1251 (4%)]", "[12]
+// train-rmse:0.12", "391/391 - 14s - loss: 0.8".
 std::optional<Reading> ReadShape(std::string_view line);
 // Reads any pair in brackets in a line with a loss: "[120/1000] loss: 0.5", "Training  [
 // 1200/125000]  eta: … loss: 9.1".

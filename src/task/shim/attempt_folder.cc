@@ -130,8 +130,8 @@ std::string KillWithoutShim(const KnownAttempt& attempt, const ShimOwner& owner,
   return group.empty() || TaskCgroup::RemoveCgroup(group) ? std::string() : group;
 }
 
-// The outcome of an attempt that has run, or is still running, and whose folder was removed.
-// Nothing can report how it ends, so all of its processes are killed.
+// The outcome of an attempt that has run, or is still running, and whose folder or owner file was
+// removed. Nothing can report how it ends, so all of its processes are killed.
 Outcome Vanished(const KnownAttempt& attempt, const CgroupBase& cgroup,
                  const std::vector<base::ProcessId>& shims) {
   Outcome outcome{.kind = OutcomeKind::kLost, .text = "its folder " + attempt.dir + " was removed"};

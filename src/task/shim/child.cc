@@ -71,8 +71,8 @@ LaunchError Exec(const ChildPlan& plan, const std::vector<std::string>& argument
     const bool absent =
         (error == ENOENT && !base::Exists(program)) || error == ENOTDIR || error == ELOOP;
     if (absent) continue;
-    // As in a shell, skip a file that may not be executed. Its error is reported only if no other
-    // folder has the program.
+    // As in a shell, skip a file that may not be executed. Its error is reported only if the
+    // program cannot be started from another folder.
     if (!refused) refused = ExecFailure(error, program);
     if (error != EACCES) break;
   }

@@ -15,7 +15,7 @@
 
 namespace carma::task {
 
-// What the guard does when the shim exits. It acts with the privileges of the task's user.
+// What the guard does when the shim exits. It removes container and script as the task's user.
 struct GuardOrder {
   UserInfo user;
   bool switches_user = false;

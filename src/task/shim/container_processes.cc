@@ -22,8 +22,8 @@ namespace carma::task {
 namespace {
 
 // Helper processes of the container tools, by the names that the kernel reports (at most 15
-// characters). They get no signal except KILL: squashfuse, for example, would otherwise unmount the
-// image while the program is still using it.
+// characters). Signals for the program in the container must not go to them: squashfuse, for
+// example, would unmount the image while the program is still using it.
 constexpr std::array<std::string_view, 20> kHelpers{
     "apptainer",   "appinit",     "catatonit",     "conmon",         "crun",
     "docker",      "docker-init", "dumb-init",     "fuse-overlayfs", "fuse2fs",

@@ -78,8 +78,8 @@ struct ShimEvent {
   bool retryable = false;
   bool exhausted = false;    // kLaunchFailed, retryable: no descriptor, process or memory was left
   bool interrupted = false;  // kLaunchFailed: adopted, but carmad had exited before the start
-  // kLaunchFailed: the task waits and is tried again later. This happens to a lease that its
-  // process did not adopt, and to a task whose user does not exist.
+  // kLaunchFailed: the task waits and is tried again later. This happens if the task's user does
+  // not exist, or if a stopped process or a job step did not adopt its lease in time.
   bool waits = false;
   // The remaining fields are only for kExited.
   int exit_code = 0;

@@ -48,7 +48,7 @@ class OutputPump {
 
  private:
   OutputPump(OutputFile out, std::optional<OutputFile> err, Attachment* attachment);
-  // Creates a pipe for each stream, or one terminal for both.
+  // Creates a pipe for each stream, or uses the attachment's terminal for both.
   Result<Unit> MakePipes();
   bool has_terminal() const { return attachment_ != nullptr && attachment_->has_terminal(); }
 

@@ -467,7 +467,7 @@ void Shim::TellStarted(pid_t main) {
   AnswerEarly(line);
 }
 
-// Retries until it succeeds, because nothing else records the end of the task.
+// Retries until it succeeds or the folder is gone, because only the report proves the task's end.
 void Shim::LeaveReport(const ShimReport& report) {
   const std::string text = ToText(report);
   for (int wait_ms = kFirstRetryMs; true; wait_ms = std::min(wait_ms * 2, kLastRetryMs)) {

@@ -31,8 +31,8 @@ using base::Field;
 using base::UniqueFd;
 
 constexpr std::size_t kMaxEarlyBytes = 1 << 18;
-// Polling interval for an attempt that has no descriptor to wait for, for example because carmad
-// adopted it before its shim had reported.
+// Polling interval for an attempt whose events no descriptor reports: carmad adopted it before its
+// shim had reported, no descriptor was left for its shim, or its folder could not be read.
 constexpr std::chrono::milliseconds kLook{20};
 
 // A shim that survives a kill (because a disk does not respond) is killed again after this time.
