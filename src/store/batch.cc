@@ -17,14 +17,14 @@ using Passing = std::set<core::TaskId>;
 
 // Returns true if losing these changes in a power failure does no harm. A task that waits for its
 // first start would only be estimated again, so a submission has to wait for the disk only once,
-// when it is accepted. The sharing mode of a launching task may be lost, because a power failure
-// ends that task anyway.
+// when it is accepted. A change to an attempt that has no event, such as a sharing mode or a memory
+// peak, may be lost, because a power failure ends the attempt anyway.
 bool KnownAgainAfterRestart(const std::map<core::TaskId, RecordRow>& records,
                             const Passing& passing) {
   return std::ranges::all_of(records, [&](const auto& each) {
     const core::TaskRecord& record = each.second.record;
     return (record.state == core::TaskState::kQueued && record.attempt->number == 0) ||
-           record.state == core::TaskState::kLaunching || passing.contains(record.id);
+           core::HoldsGpus(record.state) || passing.contains(record.id);
   });
 }
 bool KnownAgainAfterRestart(const std::vector<StoredEvent>& events, const Passing& passing) {

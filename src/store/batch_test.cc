@@ -37,6 +37,8 @@ std::vector<BatchCase> Cases() {
       Row(TaskState::kQueued, 0);
   add("the sharing mode of a launching task", Durability::kLater).records[kTask] =
       Row(TaskState::kLaunching, 1);
+  add("the memory peak of a running task", Durability::kLater).records[kTask] =
+      Row(TaskState::kRunning, 1);
   add("a requeued task", Durability::kNow).records[kTask] = Row(TaskState::kQueued, 1);
   add("an end", Durability::kNow).records[kTask] = Row(TaskState::kSucceeded, 1);
   add("an event", Durability::kNow).events.emplace_back();

@@ -91,7 +91,12 @@ void State::On(const GpuSampled& event) {
   LearnActivity(*this, event.gpu);
   for (const Resident& resident : ledger.ResidentsOf(event.gpu)) {
     TaskRecord& task = tasks.at(resident.task);
-    task.peak_mib = std::max(task.peak_mib, resident.observed_mib);
+    if (resident.observed_mib > task.peak_mib) {
+      task.peak_mib = resident.observed_mib;
+      // A restarted core needs the peak. Rises of less than 1 % do not begin a new plateau and are
+      // not stored.
+      if (resident.memory.since() == event.sample.taken) Keep(task);
+    }
     const Lesson* lesson = lessons.Of(task);
     if (lesson != nullptr && lesson->enough_mib > 0 && resident.observed_mib > lesson->enough_mib)
       lessons.Enough(task, NeedAfterPlateau(resident.observed_mib));

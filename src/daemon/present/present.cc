@@ -287,7 +287,7 @@ api::TaskView Present(const store::StoredTask& stored, const Engine& engine, con
     for (const core::GpuIndex gpu : WrongGpus(record, monitor))
       view.wrong_gpus.push_back(core::Number(gpu));
   }
-  // A peak is stored only when the task's state changes, but the core sees every sample.
+  // Small rises of a peak are not stored, but the core sees every sample.
   if (const core::TaskRecord* live = engine.scheduler().Find(record.id))
     view.peak_mib = std::max(view.peak_mib, live->peak_mib);
   if (const std::optional<pid_t> pid = attribution.MainPid(record.id))
