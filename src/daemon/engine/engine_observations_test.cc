@@ -42,7 +42,7 @@ class ObservationTest : public ::testing::Test, public Engine::Host, public task
     options.policy.recovery_backoff = base::Duration(0);
     options.history = history_;
     engine_ = std::make_unique<Engine>(options, *store_, *this, clock_, *this);
-    ASSERT_TRUE(engine_->Start({{"GPU-0", "A100", 41'000, 1'000}}));
+    ASSERT_TRUE(engine_->Start(gpus_));
     Sample({});
   }
 
@@ -132,6 +132,7 @@ class ObservationTest : public ::testing::Test, public Engine::Host, public task
   }
 
   std::string state_dir_;
+  std::vector<core::GpuInfo> gpus_{{"GPU-0", "A100", 41'000, 1'000}};
   base::FakeClock clock_{base::FromMs(1'000'000)};
   std::unique_ptr<store::Store> store_;
   std::shared_ptr<estimate::History> history_;
@@ -260,6 +261,16 @@ TEST_F(ObservationTest, ARunningTaskKeepsItsRunTimeIfTheClockWasSet) {
   EXPECT_NEAR(ran_s(500'000), real_s, 10) << "set back";
   keep("an earlier boot");
   EXPECT_GT(ran_s(3'600'000'000), 3'000'000) << "the process did not start during this boot";
+}
+
+TEST_F(ObservationTest, ARunningTaskKeepsItsGpuIfTheNumbersChange) {
+  const core::TaskId id = Submit();
+  Run(id, 4'800, base::Duration(0));
+  gpus_.insert(gpus_.begin(), core::GpuInfo{"GPU-new", "A100", 41'000, 1'000});
+  Open();
+  EXPECT_EQ(store_->Get(id)->record.attempt->placement.front().gpu, core::GpuIndex{1})
+      << "carma list shows this number";
+  EXPECT_EQ(store_->Get(id)->gpu_uuids.front(), "GPU-0");
 }
 
 TEST_F(ObservationTest, NoTimeIsInTheFutureIfTheClockWasSetBack) {

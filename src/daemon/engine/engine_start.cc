@@ -142,14 +142,20 @@ Result<Unit> Engine::TakeOver() {
     notices_.JoinIfAsked(stored);
     intake_.NoteOutputs(stored);
     if (task::LeaseSpecIn(stored.spec_json)) passing_.insert(stored.record.id);
+    const std::vector<core::Placement> placed = stored.record.attempt->placement;
     core::TaskRecord record = CARMA_TRY(Translated(std::move(stored)));
+    // carma list shows the stored GPU numbers. If a GPU is missing, the old ones are kept, because
+    // the GPU may be back after the next restart.
+    const std::vector<core::Placement>& found = record.attempt->placement;
+    bool changed = found != placed && found.size() == placed.size();
     // If a task's submission time is before that of an older task, the clock was behind when the
     // task was submitted.
     if (record.submitted < last) {
       record.submitted = last;
       record.queued_since = std::max(record.queued_since, last);
-      Collect({core::TaskChanged{record}});
+      changed = true;
     }
+    if (changed) Collect({core::TaskChanged{record}});
     last = record.submitted;
     if (core::HoldsGpus(record.state)) {
       starts_.Adopt(record, gid);
