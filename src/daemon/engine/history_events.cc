@@ -36,7 +36,7 @@ std::optional<store::StoredEvent> StateEvent(const core::TaskRecord& record,
   if (!WorthTelling(record)) return std::nullopt;
   const bool launching = record.state == core::TaskState::kLaunching;
   store::StoredEvent event{
-      .when = now,
+      .when = core::IsFinal(record.state) ? record.ended.value_or(now) : now,
       .kind = store::EventKind::kState,
       .task = record.id,
       .what = std::string(core::TaskStateName(record.state)),

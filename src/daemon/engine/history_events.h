@@ -20,7 +20,8 @@ namespace carma::daemon {
 store::StoredEvent SubmittedEvent(core::TaskId first, std::size_t count, const Submitter& submitter,
                                   base::Time now);
 // The event for a task's new state and its reason; empty for states that every submitted task
-// passes through. gpu_uuids: the GPUs of its placement.
+// passes through. An end has the time at which the task ended, even if carmad was down then.
+// gpu_uuids: the GPUs of its placement.
 std::optional<store::StoredEvent> StateEvent(const core::TaskRecord& record,
                                              const std::vector<std::string>& gpu_uuids,
                                              base::Time now);

@@ -38,6 +38,12 @@ TEST(HistoryEvents, OmitsStatesThatEverySubmissionPassesThrough) {
   EXPECT_EQ(back->text, "OutOfMemory: it wanted more");
 }
 
+TEST(HistoryEvents, AnEndHasTheTimeAtWhichTheTaskEnded) {
+  core::TaskRecord task = Task(core::TaskState::kSucceeded, 1);
+  task.ended = kNow - base::Duration(3'000);
+  EXPECT_EQ(StateEvent(task, {}, kNow)->when, *task.ended) << "carmad was down then";
+}
+
 TEST(HistoryEvents, ALaunchShowsWhyTheGpuWasChosen) {
   core::TaskRecord task = Task(core::TaskState::kLaunching, 1);
   task.attempt.Edit().placement_reason = {core::ReasonCode::kNone, "first that fits"};
