@@ -54,7 +54,9 @@ void EngineHost::PostSeen(core::Event event) {
                                  {"healthy", health->healthy},
                                  {"lost", health->lost},
                                  {"why", health->text}});
-    if (!health->healthy) TellAdministrators("health", HealthMessage(health->gpu, health->text));
+    // A lost GPU was already reported at its first failed reading.
+    if (!health->healthy && !health->lost)
+      TellAdministrators("health", HealthMessage(health->gpu, health->text));
   }
   engine_.Post(std::move(event));
 }

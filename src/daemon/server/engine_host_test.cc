@@ -199,6 +199,16 @@ TEST_F(EngineHostTest, NotifiesAdministratorsOfAGpuClosedByRule) {
                 Field(&store::Notice::message, HasSubstr("is not accepting tasks: Xid 79")))));
 }
 
+TEST_F(EngineHostTest, NotifiesAdministratorsOnceOfALostGpu) {
+  Open();
+  const gpu::ReadError lost(ErrorCode::kNotFound, "GPU is lost", "GPU-a");
+  for (int reading = 1; reading <= 3; ++reading)
+    host_->TakeRound({std::unexpected(lost), std::nullopt}, {});
+  Until([&] { return !store_->WaitingNotices(10).value().empty(); });
+  EXPECT_THAT(store_->WaitingNotices(10).value(),
+              ElementsAre(Field(&store::Notice::message, HasSubstr("GPU is lost"))));
+}
+
 TEST_F(EngineHostTest, ADriverUpgradeClosesAllGpusUntilTheNextBoot) {
   Install({"535.183.01", "550.54.15"});
   Open();
