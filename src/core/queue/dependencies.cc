@@ -96,25 +96,35 @@ std::optional<Reason> NeverMetByEnds(std::vector<Dependency> dependencies) {
   return NeverMetDependency({.request = std::move(ended)}, {});
 }
 
-void Dependencies::Register(TaskRecords& tasks) {
+std::vector<TaskId> Dependencies::Register(TaskRecords& tasks) {
+  if (std::exchange(returned_, false)) {
+    const auto outdated = [&](const Dependency& each) {
+      return each.known_final && (tasks.contains(each.task) || ended_.contains(each.task));
+    };
+    for (const auto& [id, task] : tasks) {
+      if (std::ranges::any_of(task.request->dependencies, outdated)) arrivals_.push_back(id);
+    }
+  }
   for (const TaskId id : arrivals_) {
     const auto task = tasks.find(id);
     if (task == tasks.end()) continue;
     if (task->second.request->dependencies.empty()) continue;
+    const bool has_started = task->second.attempt->launched.has_value();
     for (Dependency& dependency : task->second.request.Edit().dependencies) {
-      if (dependency.known_final || dependency.task == id) continue;
+      if (dependency.task == id || (dependency.known_final && has_started)) continue;
       if (tasks.contains(dependency.task)) {
+        dependency.known_final.reset();
         dependents_[dependency.task].push_back(id);
       } else if (const auto ended = ended_.find(dependency.task); ended != ended_.end()) {
         dependency.known_final = ended->second;
       }
     }
   }
-  arrivals_.clear();
+  return std::exchange(arrivals_, {});
 }
 
 std::vector<TaskId> Dependencies::End(TaskId id, TaskState state, TaskRecords& tasks) {
-  ended_.emplace(id, state);
+  ended_.insert_or_assign(id, state);
   const auto found = dependents_.extract(id);
   if (found.empty()) return {};
   std::vector<TaskId> told;

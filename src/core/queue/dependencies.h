@@ -24,15 +24,21 @@ std::optional<Reason> NeverMetDependency(const TaskRecord& task, const TaskRecor
 // contain a task that has just been accepted.
 std::optional<Reason> NeverMetByEnds(std::vector<Dependency> dependencies);
 
-// When a task ends, fills in Dependency::known_final of the waiting tasks that depend on it.
+// When a task ends, fills in Dependency::known_final of the waiting tasks that depend on it. If the
+// ended task is requeued, tasks that have not started wait for its new end.
 class Dependencies {
  public:
   // Adds a new task, whose dependencies are looked up by the next Register.
   void Arrive(TaskId id) { arrivals_.push_back(id); }
-  // Finds the dependencies of the tasks added by Arrive, so that End can fill in how they ended.
-  // Also fills in those that have ended since the last Close, because a task and its dependency may
-  // arrive and end in one batch of events.
-  void Register(TaskRecords& tasks);
+  // Adds a task that may have ended before.
+  void Return(TaskId id) {
+    Arrive(id);
+    returned_ = true;
+  }
+  // Finds the dependencies of the added tasks, so that End can fill in how they ended. Also fills
+  // in those that have ended since the last Close, because a task and its dependency may arrive and
+  // end in one batch of events. Returns the tasks whose dependencies may have changed.
+  std::vector<TaskId> Register(TaskRecords& tasks);
   bool AllRegistered() const { return arrivals_.empty(); }
 
   // Reports that a task has ended. It must no longer be in `tasks`. Returns the tasks that were
@@ -44,6 +50,7 @@ class Dependencies {
  private:
   std::map<TaskId, std::vector<TaskId>> dependents_;
   std::vector<TaskId> arrivals_;
+  bool returned_ = false;              // a task was returned since the last Register
   std::map<TaskId, TaskState> ended_;  // ends since the last Close
 };
 

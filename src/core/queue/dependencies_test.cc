@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "core/scheduler/scheduler.h"
 #include "core/values/task.h"
 
 namespace carma::core {
@@ -77,6 +78,62 @@ TEST(Dependencies, AnEndCountsForNewTasksOnlyInTheSameBatch) {
   dependencies.Register(tasks);
   EXPECT_EQ(NeverMetDependency(tasks[kSecond], tasks)->text,
             "Depends on task 1, which does not exist.");
+}
+
+TEST(Dependencies, OnlyTasksThatHaveNotStartedWaitForTheNewEndOfARequeuedTask) {
+  for (const bool has_started : {false, true}) {
+    Dependencies dependencies;
+    TaskRecords tasks = Pair(DependencyKind::kAfterOk);
+    tasks[kSecond].request.Edit().dependencies[0].known_final = TaskState::kSucceeded;
+    if (has_started) tasks[kSecond].attempt.Edit().launched = base::FromMs(1000);
+    dependencies.Return(kFirst);
+    dependencies.Register(tasks);
+    EXPECT_EQ(DependenciesMet(tasks[kSecond], tasks), has_started);
+    tasks.erase(kFirst);
+    dependencies.End(kFirst, TaskState::kFailed, tasks);
+    EXPECT_EQ(NeverMetDependency(tasks[kSecond], tasks).has_value(), !has_started);
+  }
+}
+
+TEST(Dependencies, TheNewEndCountsEvenInTheBatchOfTheRequeue) {
+  Dependencies dependencies;
+  TaskRecords tasks = Pair(DependencyKind::kAfterOk);
+  tasks[kSecond].request.Edit().dependencies[0].known_final = TaskState::kSucceeded;
+  dependencies.Return(kFirst);
+  tasks.erase(kFirst);
+  dependencies.End(kFirst, TaskState::kRejected, tasks);
+  EXPECT_THAT(dependencies.Register(tasks), ElementsAre(kFirst, kSecond));
+  EXPECT_EQ(NeverMetDependency(tasks[kSecond], tasks)->text,
+            "Task 1 had to succeed first, but it was rejected.");
+}
+
+TEST(Dependencies, ATaskThatWaitsForCoresWaitsForARequeuedTaskAgain) {
+  constexpr TaskId kThird{3};
+  const Time now = base::FromMs(1000);
+  Scheduler core(PolicyConfig{});
+  const auto handle = [&](const Event& event) {
+    core.Handle(now, event);
+    EXPECT_EQ(core.CheckBooks(), std::nullopt) << *core.CheckBooks();
+  };
+  handle(GpusDiscovered{std::vector<GpuInfo>(1, {"", "A100", 40'960, 424})});
+  handle(HostDiscovered{{.cpus = 2}});
+  TaskRequest request{.gpus = 0};
+  handle(TaskSubmitted{kFirst, request});
+  handle(TaskSubmitted{kSecond, request});
+  request.cpus = 2;
+  request.dependencies = {{kFirst, DependencyKind::kAfterOk, std::nullopt}};
+  handle(TaskSubmitted{kThird, request});
+  TaskRecord ended = *core.Find(kFirst);
+  handle(TaskExited{kFirst, 1, {}});
+  EXPECT_EQ(core.ReasonFor(kThird, now).code, ReasonCode::kCpus);
+
+  ended.state = TaskState::kSucceeded;
+  handle(TaskRestored{AsSubmitted(ended)});
+  EXPECT_EQ(core.ReasonFor(kThird, now).code, ReasonCode::kDependency);
+  handle(TaskExited{kSecond, 1, {}});
+  EXPECT_EQ(core.Find(kThird)->state, TaskState::kQueued) << "task 1 runs again";
+  handle(TaskExited{kFirst, 2, {}});
+  EXPECT_EQ(core.Find(kThird)->state, TaskState::kLaunching);
 }
 
 TEST(Dependencies, ATaskMustNotDependOnItself) {

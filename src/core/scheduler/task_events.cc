@@ -119,7 +119,7 @@ void State::On(const TaskRestored& event) {
   if (!added) return;
   TaskRecord& task = at->second;
   NoteChoice(*this, task);
-  dependencies.Arrive(task.id);
+  dependencies.Return(task.id);
   limits.Join(task);
   EditLife(task.id).restored = true;
   lessons.Join(task);

@@ -55,7 +55,10 @@ void SortIn(State& state, TaskRecord& task) {
 }  // namespace
 
 void SortWaiting(State& state) {
-  state.dependencies.Register(state.tasks);
+  for (const TaskId id : state.dependencies.Register(state.tasks)) {
+    const TaskRecord* task = state.Held(id);
+    if (task != nullptr && task->state == TaskState::kQueued) state.unsorted.insert(id);
+  }
   for (const TaskId id : state.queue.Due(state.now)) state.unsorted.insert(id);
   // A task whose dependency can never be met ends here, which may resolve the dependencies of other
   // tasks.

@@ -27,7 +27,7 @@ struct Dependency {
   TaskId task{};
   DependencyKind kind = DependencyKind::kAfterOk;
   // Final state of `task` once it has left the core; the shell fills it in. Empty while `task` is
-  // in the core.
+  // in the core, unless `task` was requeued after the task that depends on it had started.
   std::optional<TaskState> known_final;
 
   static void VisitFields(auto& field, auto& dependency) {
