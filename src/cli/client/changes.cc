@@ -140,10 +140,13 @@ std::vector<DependentTask> WithDependents(const std::vector<std::uint64_t>& ids,
   std::vector<DependentTask> found;
   for (const auto& [id, task] : by_id) {
     DependentTask each{id, {}};
-    for (const std::string& dependency : task->dependencies) {
-      if (again.contains(TaskOf(dependency))) each.waits_for.push_back(dependency);
+    const auto resubmitted = [&](const std::string& other) {
+      return again.contains(TaskOf(other));
+    };
+    if (std::ranges::any_of(task->dependencies, resubmitted)) {
+      each.waits_for = task->dependencies;
+      again.insert(id);
     }
-    if (!each.waits_for.empty()) again.insert(id);
     if (again.contains(id)) found.push_back(std::move(each));
   }
   for (const std::uint64_t id : ids) {
@@ -160,9 +163,10 @@ std::string WithDependencies(const std::string& changes, const std::vector<std::
   if (!changes.empty()) fields = base::ParseJson(changes).value_or(Json::object());
   Json list = Json::array();
   for (const std::string& dependency : waits_for) {
-    const auto now = renewed.find(TaskOf(dependency));
-    if (now == renewed.end()) continue;
-    list.push_back({{"task", now->second}, {"kind", dependency.substr(0, dependency.find(':'))}});
+    const std::uint64_t old = TaskOf(dependency);
+    const auto now = renewed.find(old);
+    list.push_back({{"task", now == renewed.end() ? old : now->second},
+                    {"kind", dependency.substr(0, dependency.find(':'))}});
   }
   fields["dependencies"] = std::move(list);
   return base::DumpJson(fields);

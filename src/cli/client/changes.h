@@ -21,18 +21,19 @@ Result<std::string> ChangesOf(Context& context, const Settings& settings);
 // "--qos: …", "name: …" becomes "--job-name: …", "command/2: …" becomes "argument 2: …".
 base::Error NamedAsTyped(base::Error error);
 
-// A task to submit again, with its dependencies: "afterok:12" …
+// A task to submit again, with its dependencies if they are to be copied: "afterok:12" …
 struct DependentTask {
   std::uint64_t id = 0;
   std::vector<std::string> waits_for;
   friend bool operator==(const DependentTask&, const DependentTask&) = default;
 };
 // Returns these tasks and all tasks in `tasks` that depend on them, directly or indirectly. Each
-// task comes after its dependencies. waits_for lists only dependencies on resubmitted tasks.
+// task comes after its dependencies. waits_for lists all dependencies of a task that depends on a
+// resubmitted one, and is empty for the others.
 std::vector<DependentTask> WithDependents(const std::vector<std::uint64_t>& ids,
                                           const std::vector<api::TaskView>& tasks);
-// Adds dependencies on the new tasks to the changes. renewed: the new number of each resubmitted
-// task.
+// Adds the dependencies to the changes. renewed: the new number of each resubmitted task; other
+// dependencies are kept.
 std::string WithDependencies(const std::string& changes, const std::vector<std::string>& waits_for,
                              const std::map<std::uint64_t, std::uint64_t>& renewed);
 

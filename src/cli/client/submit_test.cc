@@ -225,6 +225,27 @@ TEST_F(App, RedoIsLeftToTheDaemon) {
   EXPECT_EQ(daemon_.requests(), std::vector<std::string>{"POST /v1/tasks/7/redo"});
 }
 
+TEST_F(App, RedoOfDependentTasksKeepsTheirOtherDependencies) {
+  daemon_.On("GET /v1/tasks", [](const api::Request&) {
+    api::TaskView named{.id = 7, .state = "failed"}, merge{.id = 9, .state = "queued"};
+    named.dependencies = {"afterok:5"};
+    merge.dependencies = {"afterany:7", "afterok:5"};
+    return JsonAnswer({{"tasks", Json::array({ToJson(named), ToJson(merge)})}});
+  });
+  std::vector<std::string> changes;
+  for (const std::string id : {"7", "9"}) {
+    daemon_.On("POST /v1/tasks/" + id + "/redo", [&changes](const api::Request& request) {
+      changes.push_back(request.body);
+      return JsonAnswer({{"first", 41 + changes.size()}, {"count", 1}}, 201);
+    });
+  }
+  EXPECT_EQ(Run({"redo", "7", "--cascade", "--parsable"}).out, "42\n43\n");
+  ASSERT_EQ(changes.size(), 2U);
+  EXPECT_EQ(changes[0], "") << "the dependencies of the task itself are not copied";
+  EXPECT_EQ(changes[1],
+            R"({"dependencies":[{"kind":"afterany","task":42},{"kind":"afterok","task":5}]})");
+}
+
 TEST_F(App, MistakesThatTheDaemonFindsNameTheOption) {
   const auto refuse = [](const api::Request&) {
     return api::ErrorResponse({ErrorCode::kInvalid, "qos: expected one of normal, got foo"});
