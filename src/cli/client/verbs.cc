@@ -104,8 +104,8 @@ void AddEdit(Syntax app, Context& context) {
   auto flags = std::make_shared<EditFlags>();
   const Syntax verb =
       AddVerb(app, "edit", "Change options of waiting tasks, and some options of running ones",
-              "  carma edit 42 --time 12h              also for running tasks: limit, class,\n"
-              "                                        priority, name, comment, notify\n"
+              "  carma edit 42 --time 12h              also for running tasks: limit, priority,\n"
+              "                                        name, comment, notify\n"
               "  carma edit 40-45 --gpu-mem 20G -G 2\n"
               "  carma edit @ --begin tomorrow --notify me\n"
               "'carma history' shows all changes and which user made them.\n");
