@@ -129,8 +129,12 @@ def too_late(_signal, _frame):
 
 def main():
     words = sys.argv[1:]
-    if not words or words[0] == "--" or (len(words) > 1 and words[1] != "--"):
-        print(__doc__.split("\n\n")[1], file=sys.stderr)
+    usage = __doc__.split("\n\n")[1]
+    if words[:1] in (["-h"], ["--help"]):
+        print(usage)
+        return 0
+    if not words or words[0].startswith("-") or (len(words) > 1 and words[1] != "--"):
+        print(usage, file=sys.stderr)
         return 2
     folder = pathlib.Path(words[0]).absolute()
     try:
