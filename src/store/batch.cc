@@ -24,7 +24,8 @@ bool KnownAgainAfterRestart(const std::map<core::TaskId, RecordRow>& records,
   return std::ranges::all_of(records, [&](const auto& each) {
     const core::TaskRecord& record = each.second.record;
     return (record.state == core::TaskState::kQueued && record.attempt->number == 0) ||
-           core::HoldsGpus(record.state) || passing.contains(record.id);
+           record.state == core::TaskState::kLaunching ||
+           record.state == core::TaskState::kRunning || passing.contains(record.id);
   });
 }
 bool KnownAgainAfterRestart(const std::vector<StoredEvent>& events, const Passing& passing) {
