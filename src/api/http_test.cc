@@ -515,8 +515,8 @@ TEST_F(ServerFixture, ASocketOfAForeignOwnerIsLeftAlone) {
 TEST_F(ServerFixture, ClientSendsNothingToADaemonOfAnotherUser) {
   if (::geteuid() != 0) GTEST_SKIP() << "needs root to act as two users";
   Listen();
-  // A client talks only to a daemon that runs as root or as the client's own user. This daemon runs
-  // as root, so an ordinary user may talk to it.
+  // A client talks only to a daemon of root or of its own user. The kernel reports the user who
+  // called listen(). Here this is root, so an ordinary user may talk to this daemon.
   ASSERT_EQ(ExitCodeOfUser(
                 [this] { return Client(path_).Get("/who").value_or("") == "12345 -" ? 0 : 1; }),
             0);
@@ -576,7 +576,7 @@ TEST_F(ServerFixture, LoopbackTcpHasNoPeerAndRefusesForeignHostNames) {
 }
 
 // "localhost" may resolve to 127.0.0.1 or to ::1. If the server listened on only one of them,
-// another user could open the same port on the other and receive its requests.
+// another user could open the same port on the other and receive requests meant for the server.
 TEST_F(ServerFixture, LoopbackTcpIsBothFamiliesOrNone) {
   sockaddr_in6 address{};
   address.sin6_family = AF_INET6;

@@ -98,7 +98,7 @@ bool IsLoopbackHost(std::string_view host) {
 }
 
 // Returns an error message if a browser sent this request for a page of another site, otherwise "".
-// GET and HEAD are refused only by their Origin header. Only browsers send these header fields.
+// Only browsers send Origin and Sec-Fetch-Site. For GET and HEAD, only Origin is checked.
 std::string_view BrowserObjection(const http::request<http::string_body>& request) {
   const std::string_view origin = request[http::field::origin];
   const std::string_view host = request[http::field::host];

@@ -262,7 +262,7 @@ std::string MistakeText(CLI::App& app, const CLI::ParseError& error) {
   return range.empty() ? std::string(text) : range;
 }
 
-// Handles an exception from CLI11, which throws one for a usage error and also for --help.
+// Prints the error, or the help: CLI11 throws an exception for both. Returns the exit code.
 int Tell(CLI::App& app, const CLI::ParseError& error, Context& context) {
   if (error.get_exit_code() == 0) {
     std::ostringstream out;

@@ -93,8 +93,8 @@ std::string SimilarProgram(const task::TaskSpec& spec, const std::string& progra
   return meant ? ", did you mean " + *meant + "?" : "";
 }
 
-// Whether the word is a unit of memory or time. If a user types "--gpu-mem 12 GB" with a space, the
-// parser takes "GB" for the name of the program.
+// Whether the word is a unit of memory or time, or "%". If a user types "--gpu-mem 12 GB" with a
+// space, the parser takes "GB" for the name of the program.
 bool IsUnit(const std::string& word) {
   constexpr std::array<std::string_view, 17> kUnits{
       "g",   "gb",     "gib",     "m", "mb",  "mib",  "h", "hour", "hours",

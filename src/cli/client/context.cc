@@ -25,7 +25,7 @@ namespace carma::cli {
 namespace {
 
 // Tells the user if `carma` uses the user's own daemon although the server has one as well. Prints
-// nothing if the output is not a terminal, because a script has presumably chosen its daemon.
+// nothing if standard error is not a terminal: a script has presumably chosen its daemon.
 void NoteTwoDaemons(const Context& context, const std::string& path) {
   const bool own = path == config::OwnSocketPath(base::GetEnv("XDG_RUNTIME_DIR"));
   const bool shown = !context.json && ::isatty(::fileno(context.err)) != 0;

@@ -129,7 +129,7 @@ Result<Unit> RunDoctor(Context& context, const DoctorFlags& flags) {
 // ---- recording ----
 
 // Returns the number of recorded responses. Returns a driver error if the GPUs cannot be listed, or
-// kIo if the file cannot be written.
+// a system error if the file cannot be written.
 Result<std::size_t> Record(const config::Settings& settings, const std::string& version,
                            const DoctorFlags& flags) {
   const gpu::LoadedProbe loaded = gpu::LoadProbe(ProbeOptionsOf(settings));

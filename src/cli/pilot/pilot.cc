@@ -328,9 +328,9 @@ class Pilot {
     }
   }
 
-  // Handles a request to end the pilot. The first request gives tasks kLeaveSoon to checkpoint, and
-  // a second one ends the pilot at once. Further requests within a second of the first are ignored,
-  // because several signals may arrive together at the end of a job.
+  // Handles a request to end the pilot. The first one gives tasks kLeaveSoon to checkpoint. One
+  // that comes at least a second (kTold) later means "now". Further requests before then are
+  // ignored, because several signals may arrive together at the end of a job.
   void TakeTold() {
     if (!told_to_end_) told_to_end_ = SystemTime();
     Leave(SystemTime() - *told_to_end_ < kTold ? *told_to_end_ + kLeaveSoon : SystemTime());

@@ -150,8 +150,8 @@ bool JobUsesCarma() {
   return false;
 }
 
-// What AskPatiently() does if carmad accepts a request but does not answer it. In this case carmad
-// hangs, and asking again may not help.
+// What AskPatiently() does if carmad accepts a request but does not answer it. carmad is then hung,
+// and asking again may not help.
 enum class IfItHangs { kAskAgain, kGiveUp };
 
 Result<std::string> AskPatiently(Context& context, const std::string& target, IfItHangs hangs) {

@@ -33,8 +33,8 @@ struct Taken {
   friend bool operator==(const Taken&, const Taken&) = default;
 };
 
-// The rate, in whole GPUs, at which a task that has been placed is charged. usable_mib: usable
-// memory of each of the server's GPUs. alone: no other task may join it.
+// The rate, in GPUs, at which a task that has been placed is charged. usable_mib: usable memory of
+// each of the server's GPUs. alone: no other task may join it.
 double RateOf(const TaskRecord& task, std::span<const std::int64_t> usable_mib, bool alone);
 // The rate at which a waiting task would be charged. promised_mib: per GPU.
 double RateOf(const TaskRecord& task, std::int64_t promised_mib, std::int64_t usable_mib,

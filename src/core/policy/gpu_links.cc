@@ -94,8 +94,8 @@ std::vector<GpuIndex> GpuLinks::MostLinked(std::span<const Candidate> sorted,
     return chosen;
   };
   if (!sure.empty()) return fill(std::move(sure));
-  // A set that is built up from a poorly linked GPU has few links, so each of these GPUs is tried
-  // as the first.
+  // All GPUs in `equal` have the same score. A set that begins with a poorly linked GPU has few
+  // links, so each GPU in `equal` is tried as the first.
   std::vector<GpuIndex> best;
   std::ptrdiff_t most = -1;
   for (const GpuIndex first : equal) {

@@ -26,8 +26,8 @@ namespace carma::core {
 
 enum class RecoveryMode {
   kExclusive,  // retry on idle GPUs only (as published)
-  // Retry on GPUs with more free memory than the last attempt claimed, by at least
-  // recovery_step_mib. Each retry demands more, and the last one uses idle GPUs.
+  // Retry on GPUs whose free memory exceeds the last claim by at least recovery_step_mib. Each
+  // retry demands more, and the last one uses idle GPUs.
   kEscalate,
 };
 // When decisions are made: at every event or, for comparison, in the loops of a published system
@@ -61,7 +61,7 @@ struct MapperValues {
   // cap and settling do not apply to such a task. Empty: no condition.
   std::optional<double> min_gain;
   // How many tasks of the main queue are considered. If one of them must wait, the others behind it
-  // may still start. 1: only the head, and tasks for GPUs that the head can never use.
+  // may still start. 1: only the head, and tasks on GPUs that no task ahead of them can ever use.
   int backfill = 1;
   // If other tasks can overtake the head of the queue, GPUs are set aside for it once it has been
   // the head for this long; empty: never.

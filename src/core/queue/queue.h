@@ -56,8 +56,8 @@ LineKey LineOf(const TaskRecord& task);
 struct HolderLine {
   std::string user;  // the user's name
   std::set<QueueKey> tasks;
-  // The last time that a task of this line started. If none has started yet, the time when the
-  // first one was queued.
+  // Since when this line's tasks have been waiting without any of them starting: the last start
+  // or, if there was none since the line was last empty, the time when it got its first task.
   Time waits_since{};
 };
 

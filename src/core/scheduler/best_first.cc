@@ -301,9 +301,9 @@ void NoteStartOf(const State& state, const Group& started, const std::vector<Pla
   }
 }
 
-// Rescores the GPUs that were just taken for the groups that could not use them before. A GPU's new
-// tasks may make it worthwhile for a group to join them. Returns whether some group can now use one
-// of these GPUs.
+// Computes new scores on the GPUs that were just taken, for the groups that could not use them
+// before. A GPU's new tasks may make it worthwhile for a group to join them. Returns whether some
+// group can now use one of these GPUs.
 bool AskAgainOn(const State& state, const std::set<std::size_t>& taken,
                 const std::vector<GpuView>& views, LineLook& look, const LineUp& line) {
   bool any = false;

@@ -1,5 +1,5 @@
-// Learns from running tasks how much they really need, and adjusts the promises to them and to
-// waiting tasks of the same kind.
+// Learns from running tasks how much they really need. Adjusts the promises to these tasks, and the
+// requests of waiting tasks of the same kind.
 #pragma once
 
 #include "core/scheduler/scheduler_state.h"
