@@ -1,6 +1,7 @@
 // Handles the requests that users make about a task: cancel, hold, requeue, edit.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "core/scheduler/repeats.h"
@@ -28,6 +29,13 @@ TaskRequest Edited(const TaskRecord& task, TaskRequest wanted) {
   return after;
 }
 
+// Whether the request says more about the memory that the task needs per GPU than its last crash.
+bool ReplacesRetryDemand(const TaskRecord& task, const TaskRequest& after) {
+  const TaskRequest& before = task.request;
+  return after.gpus != before.gpus ||
+         after.memory_mib > std::max(task.peak_mib, before.memory_mib.value_or(0));
+}
+
 // The task is first stored in the submitted state, so that the estimate is requested again after a
 // restart.
 void AskEstimateAgain(State& state, TaskRecord& task) {
@@ -36,9 +44,6 @@ void AskEstimateAgain(State& state, TaskRecord& task) {
   state.unsorted.erase(task.id);
   if (state.LifeOf(task.id).unfit) state.EditLife(task.id).unfit = false;
   task.estimate.reset();
-  task.queue = QueueKind::kMain;
-  task.retry_free_mib.reset();  // earlier attempts ran with a different request
-  task.retry_on_idle_gpu = false;
   state.Move(task, TaskState::kSubmitted);
   state.Keep(task);
   state.Move(task, TaskState::kEstimating);
@@ -116,6 +121,11 @@ void State::On(const TaskEdited& event) {
   const bool estimated_anew = after.memory_mib != task->request->memory_mib ||
                               after.gpus != task->request->gpus ||
                               !ChooseAlike(after, task->request);
+  if (ReplacesRetryDemand(*task, after)) {
+    task->queue = QueueKind::kMain;
+    task->retry_free_mib.reset();
+    task->retry_on_idle_gpu = false;
+  }
   const bool waits_for_others = after.dependencies != task->request->dependencies;
   deadlines.Forget(*task);
   if (running) limits.End(*task);

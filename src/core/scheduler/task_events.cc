@@ -164,8 +164,9 @@ void State::On(const EstimateReady& event) {
   lessons.Join(*task);
   if (std::optional<Reason> never = core::NeverFits(*this, task->request, task->estimate))
     return Finish(*task, TaskState::kRejected, *std::move(never));
-  // Keeps the current reason, which may say that a user requeued the task.
-  Enqueue(*task, QueueKind::kMain, task->reason);
+  // Keeps the current reason, which may say that a user requeued the task, and the recovery queue
+  // of a task that was edited before its retry.
+  Enqueue(*task, task->queue, task->reason);
 }
 
 void State::On(const TaskStarted& event) {
