@@ -71,12 +71,15 @@ class Engine {
   // Requeues a finished task, or stops a running task and then requeues it. `what` is added to the
   // history, as in Note().
   void Requeue(core::TaskId id, const std::string& what, Done done);
-  // Changes the request of an unfinished task. If the task holds GPUs, only the changes listed at
-  // core::TaskEdited are allowed. what: one line for the history. `done` gets the errors of
-  // Intake::CheckEdit, or kUnavailable while the task's memory is being estimated or another change
-  // to the task has not been stored yet.
-  void Edit(const store::StoredTask& task, const task::TaskSpec& wanted, const std::string& what,
-            Done done);
+  // Returns the request that an unfinished task would have after the edit of its description from
+  // `was` to `wanted`. Fails with the errors of Intake::CheckEdit, and with kUnavailable while the
+  // task's memory is being estimated or another change to the task has not been stored yet.
+  Result<base::CopyOnWrite<core::TaskRequest>> CheckEdit(core::TaskId id, const task::TaskSpec& was,
+                                                         const task::TaskSpec& wanted);
+  // Makes the edit that CheckEdit has just returned. If the task holds GPUs, only the changes
+  // listed at core::TaskEdited are allowed. what: one line for the history.
+  void Edit(core::TaskId id, const task::TaskSpec& wanted,
+            base::CopyOnWrite<core::TaskRequest> edited, const std::string& what, Done done);
   // Stores the beginning or end of a drain and posts it to the core (core::DrainRequested,
   // ResumeRequested).
   void Drain(const core::DrainRequested& drain, Done done = nullptr);

@@ -104,28 +104,28 @@ bool Engine::IsBeingChanged(core::TaskId id) const {
          std::ranges::any_of(events_, changes_priority);
 }
 
-void Engine::Edit(const store::StoredTask& task, const task::TaskSpec& wanted,
-                  const std::string& what, Done done) {
-  const core::TaskId id = task.record.id;
+Result<base::CopyOnWrite<core::TaskRequest>> Engine::CheckEdit(core::TaskId id,
+                                                               const task::TaskSpec& was,
+                                                               const task::TaskSpec& wanted) {
   const core::TaskRecord* record = scheduler_.Find(id);
-  if (record == nullptr) return done(Unavailable("task {} is still being accepted; try again", id));
-  if (IsBeingChanged(id)) return done(Unavailable("task {} is being changed; try again", id));
-  Result<base::CopyOnWrite<core::TaskRequest>> edited = intake_.CheckEdit(*record, wanted);
-  if (!edited) return done(std::unexpected(edited.error()));
-  const core::TaskRequest& request = **edited;
+  if (record == nullptr) return Unavailable("task {} is still being accepted; try again", id);
+  if (IsBeingChanged(id)) return Unavailable("task {} is being changed; try again", id);
   const bool estimating = record->state == core::TaskState::kEstimating;
-  if (estimating && (request.memory_mib != record->request->memory_mib ||
-                     request.gpus != record->request->gpus)) {
-    return done(Unavailable("the memory of task {} is being estimated; try again", id));
-  }
+  if (estimating && (wanted.memory_mib != was.memory_mib || wanted.gpus != was.gpus))
+    return Unavailable("the memory of task {} is being estimated; try again", id);
+  return intake_.CheckEdit(*record, was, wanted);
+}
+
+void Engine::Edit(core::TaskId id, const task::TaskSpec& wanted,
+                  base::CopyOnWrite<core::TaskRequest> edited, const std::string& what, Done done) {
   if (wanted.notify.empty()) {
     notices_.Leave(id);
   } else {
-    notices_.Join(id, record->request->array);
+    notices_.Join(id, edited->array);
   }
   next_.rows.descriptions.push_back({id, wanted.name, task::ToJsonText(wanted)});
   Note(id, what);
-  Post(core::TaskEdited{id, *std::move(edited)}, std::move(done));
+  Post(core::TaskEdited{id, std::move(edited)}, std::move(done));
 }
 
 }  // namespace carma::daemon

@@ -324,6 +324,12 @@ std::size_t Intake::OnTheWay(std::optional<std::uint32_t> uid) const {
 
 // ---- rows of the store ----
 
+void Intake::FillTimeLimit(core::TaskRequest& request) const {
+  if (!request.time_limit) request.time_limit = options_.default_time_limit;
+  if (const std::optional<core::Duration> longest = core_.LongestAllowed(request))
+    request.time_limit = std::min(request.time_limit.value_or(*longest), *longest);
+}
+
 Result<core::TaskSubmitted> Intake::Put(const Submission& submission, std::size_t index,
                                         core::TaskId first, base::Time submitted,
                                         task::SpecWriter& writer, std::string& warning) {
@@ -334,9 +340,7 @@ Result<core::TaskSubmitted> Intake::Put(const Submission& submission, std::size_
   record.id = Behind(first, index);
   core::TaskRequest request = task::ToRequest(spec, submitter.uid, submitter.user);
   if (spec.array_index) request.array = first;
-  if (!request.time_limit) request.time_limit = options_.default_time_limit;
-  if (const std::optional<core::Duration> longest = core_.LongestAllowed(request))
-    request.time_limit = std::min(request.time_limit.value_or(*longest), *longest);
+  FillTimeLimit(request);
   record.request = Shared(std::move(request));
   record.held = spec.held;
   record.submitted = record.queued_since = submitted;

@@ -89,11 +89,12 @@ class Intake {
   // Fills in the final states of dependencies that the core no longer has.
   Result<Unit> FillDependencies(base::CopyOnWrite<core::TaskRequest>& request);
 
-  // Returns the request that an unfinished task would have after the edit. Fails with kInvalid if a
-  // limit is exceeded, with kDenied if the user may not use the account, with kConflict if the task
-  // can never fit or a dependency ended in the wrong state, and with kNotFound if a dependency is
-  // unknown, or is the task itself or a newer one.
+  // Returns the request that an unfinished task would have after the edit of its description from
+  // `was` to `wanted`. Fails with kInvalid if a limit is exceeded, with kDenied if the user may not
+  // use the account, with kConflict if the task can never fit or a dependency ended in the wrong
+  // state, and with kNotFound if a dependency is unknown, or is the task itself or a newer one.
   Result<base::CopyOnWrite<core::TaskRequest>> CheckEdit(const core::TaskRecord& record,
+                                                         const task::TaskSpec& was,
                                                          const task::TaskSpec& wanted);
 
   // Checks whether a finished task may be requeued. returning: how many other tasks of the same
@@ -142,6 +143,8 @@ class Intake {
   void TakeBack();
   bool WaitsForUntold(const std::vector<core::TaskSubmitted>& news) const;
   Result<Unit> Tell(std::vector<core::Event>& events);
+  // Sets the default time limit if the request has none, and cuts it to the longest one allowed.
+  void FillTimeLimit(core::TaskRequest& request) const;
   Result<core::TaskSubmitted> Put(const Submission& submission, std::size_t index,
                                   core::TaskId first, base::Time submitted,
                                   task::SpecWriter& writer, std::string& warning);

@@ -190,6 +190,7 @@ Result<Unit> Intake::FillDependencies(base::CopyOnWrite<core::TaskRequest>& requ
 }
 
 Result<base::CopyOnWrite<core::TaskRequest>> Intake::CheckEdit(const core::TaskRecord& record,
+                                                               const task::TaskSpec& was,
                                                                const task::TaskSpec& wanted) {
   const core::TaskRequest& before = record.request;
   core::TaskRequest request = task::ToRequest(wanted, before.uid, before.user);
@@ -201,8 +202,8 @@ Result<base::CopyOnWrite<core::TaskRequest>> Intake::CheckEdit(const core::TaskR
   const auto size = [](const auto& task) {
     return std::tie(task.gpus, task.memory_mib, task.cpus, task.host_memory_mib, task.time_limit);
   };
-  const bool same_payer = payer(request) == payer(before);
-  const bool same_size = same_payer && size(request) == size(before);
+  const bool same_payer = payer(wanted) == payer(was);
+  const bool same_size = same_payer && size(wanted) == size(was);
   if (!same_payer) CARMA_TRY(core::MayName(core_.config(), request));
   if (!same_size) CARMA_TRY(RefuseBeyondLimits(request, wanted.name, 1, &before));
   CARMA_TRY(CheckSignal(wanted));
@@ -217,9 +218,11 @@ Result<base::CopyOnWrite<core::TaskRequest>> Intake::CheckEdit(const core::TaskR
                       each.task, record.id);
     }
   }
-  const std::optional<core::Duration> longest = core_.LongestAllowed(request);
-  if (longest && !same_size)
-    request.time_limit = std::min(request.time_limit.value_or(*longest), *longest);
+  if (same_size) {
+    request.time_limit = before.time_limit;
+  } else {
+    FillTimeLimit(request);
+  }
   // Catches a wrong unit: "12" means twelve minutes, but the user might have meant hours.
   const core::Duration ran = clock_.Now() - record.attempt->started.value_or(clock_.Now());
   if (core::HoldsGpus(record.state) && request.time_limit && ran >= *request.time_limit &&

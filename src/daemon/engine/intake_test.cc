@@ -271,34 +271,35 @@ TEST_F(IntakeTest, AnEditIsNotJudgedByRulesThatItDoesNotTouch) {
   Submit({spec});
   ASSERT_EQ(Accept()->size(), 1U);
   const core::TaskRecord record = store_->Get(core::TaskId{1})->record;
+  const task::TaskSpec was = spec;
   policy.accounts.clear();
   policy.limits = {*core::ParseLimitRule("user=* length=1h gpus=1")};
   core_.Handle(clock_.Now(), core::PolicyChanged{policy});
   spec.priority = -5;
-  const auto edited = intake_.CheckEdit(record, spec);
+  const auto edited = intake_.CheckEdit(record, was, spec);
   ASSERT_TRUE(edited) << edited.error().message;
   EXPECT_FALSE((*edited)->time_limit) << "it may have run for more than an hour";
   spec.time_limit = core::Duration(7'200'000);
-  EXPECT_THAT(intake_.CheckEdit(record, spec).error().message, HasSubstr("at most 1:00:00"));
+  EXPECT_THAT(intake_.CheckEdit(record, was, spec).error().message, HasSubstr("at most 1:00:00"));
   spec.time_limit = core::Duration(1'800'000);
-  EXPECT_TRUE(intake_.CheckEdit(record, spec));
+  EXPECT_TRUE(intake_.CheckEdit(record, was, spec));
   spec.account = "nlp";
-  EXPECT_EQ(intake_.CheckEdit(record, spec).error().code, ErrorCode::kDenied);
+  EXPECT_EQ(intake_.CheckEdit(record, was, spec).error().code, ErrorCode::kDenied);
   spec.account.reset();
   spec.time_limit.reset();
   core::TaskRecord running = record;
   running.state = core::TaskState::kRunning;
   running.attempt.Edit().started = clock_.Now() - core::Duration(7'200'000);
   EXPECT_EQ(
-      intake_.CheckEdit(running, spec).error().message,
+      intake_.CheckEdit(running, was, spec).error().message,
       "task 1 has already run for 2:00:00, so a time limit of 1:00:00 would end it immediately "
       "(to end it, use carma cancel 1)");
   policy.limits.clear();
   core_.Handle(clock_.Now(), core::PolicyChanged{policy});
   spec.time_limit = core::Duration(1'800'000);
-  EXPECT_EQ(intake_.CheckEdit(running, spec).error().code, ErrorCode::kConflict);
+  EXPECT_EQ(intake_.CheckEdit(running, was, spec).error().code, ErrorCode::kConflict);
   spec.time_limit = core::Duration(7'500'000);
-  EXPECT_TRUE(intake_.CheckEdit(running, spec));
+  EXPECT_TRUE(intake_.CheckEdit(running, was, spec));
 }
 
 class LargeSubmissionTest : public IntakeTest {

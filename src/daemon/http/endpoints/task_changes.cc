@@ -106,12 +106,18 @@ const EditableField* FindEditable(std::string_view name) {
   return nullptr;
 }
 
-// The task's current description: the stored one, with the core's values for the fields that edits
-// change.
-Json DescriptionNow(const task::TaskSpec& spec, const core::TaskRecord& record) {
-  task::TaskSpec now = spec;
-  static_cast<core::TaskRequest&>(now) = record.request;
-  return task::ToJson(now);
+// The description with the values that are in force for the fields that edits change.
+task::TaskSpec InForce(task::TaskSpec spec, const core::TaskRequest& request) {
+  static_cast<core::TaskRequest&>(spec) = request;
+  return spec;
+}
+
+// The task's current description. A time limit that its user did not ask for is omitted, because it
+// depends on the task's class.
+task::TaskSpec DescriptionNow(const task::TaskSpec& stored, const core::TaskRequest& request) {
+  task::TaskSpec now = InForce(stored, request);
+  if (!stored.time_limit) now.time_limit.reset();
+  return now;
 }
 
 // Returns kConflict for fields that can no longer be changed in the task's state.
@@ -149,8 +155,8 @@ std::string ValueText(const std::string& field, const Json& value) {
 
 // A line such as "--time 1:00:00 -> 2:00:00, --priority 0 -> -5, by ada". Notification values are
 // omitted, because targets may contain secrets.
-std::string WhatChanged(const Json& before, const Json& after, const Json& changes,
-                        const Caller& caller) {
+std::string WhatChanged(const Json& before, const Json& after, Json changes, const Caller& caller) {
+  changes.emplace("time_limit_s", nullptr);  // it also changes with the class
   const auto value = [](const Json& of, const std::string& name) {
     const auto at = of.find(name);
     return at == of.end() ? Json() : *at;
@@ -405,8 +411,8 @@ Result<Unit> EditTask(const SharedServices& services, const Call& call,
   CARMA_TRY(CheckEditable(changes, call.caller, stored));
   CARMA_TRY(CheckStillOpen(changes, record));
   const task::TaskSpec spec = CARMA_TRY(task::SpecFromJsonText(stored.spec_json));
-  const Json before = DescriptionNow(spec, record);
-  Json after = before;
+  const task::TaskSpec was = DescriptionNow(spec, record.request);
+  Json after = task::ToJson(was);
   after.merge_patch(changes);
   const task::TaskSpec wanted = CARMA_TRY(task::SpecFromJson(after, ""));
   if (wanted.priority > record.request->priority)
@@ -416,9 +422,12 @@ Result<Unit> EditTask(const SharedServices& services, const Call& call,
       return Conflict("task {}: only administrators can change --qos of a running task", record.id);
     CARMA_TRY(CheckSlots(wanted, services->engine, call.caller));
   }
-  const std::string what = WhatChanged(before, task::ToJson(wanted), changes, call.caller);
+  const base::CopyOnWrite<core::TaskRequest> edited =
+      CARMA_TRY(services->engine.CheckEdit(record.id, was, wanted));
+  const std::string what = WhatChanged(task::ToJson(InForce(was, record.request)),
+                                       task::ToJson(InForce(wanted, edited)), changes, call.caller);
   services->engine.Edit(
-      stored, wanted, what,
+      record.id, wanted, edited, what,
       AnswerAndLog(services, stored, "edit", call.caller, reply, {{"what", what}}));
   return Unit{};
 }

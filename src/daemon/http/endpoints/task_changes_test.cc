@@ -223,6 +223,34 @@ TEST_F(TasksTest, EveryOptionOfAWaitingTaskCanBeEdited) {
   EXPECT_EQ(edit(kAda, R"({"time_limit_s":null})").body.at("time_limit_s"), base::Json(nullptr));
 }
 
+TEST_F(TasksTest, TheDefaultTimeLimitFollowsTheClass) {
+  EngineOptions options;
+  options.state_dir = state_dir_;
+  options.policy.limits = {*core::ParseLimitRule("user=* qos=interactive length=4h")};
+  engine_->Follow(options);
+  engine_->Turn();
+  task::TaskSpec spec = Spec();
+  spec.held = true;
+  spec.qos = "interactive";
+  const core::TaskId id = Submit(spec);
+  const struct {
+    const char* body;
+    base::Json time_limit_s;
+    const char* history;
+  } edits[] = {
+      {R"({"comment":"x"})", 14'400, " -> x, by ada"},
+      {R"({"time_limit_s":3600})", 3'600, "--time 4:00:00 -> 1:00:00, by ada"},
+      {R"({"time_limit_s":null})", 14'400, "--time 1:00:00 -> 4:00:00, by ada"},
+      {R"({"qos":"normal"})", nullptr, "--qos interactive -> normal, --time 4:00:00 -> none"},
+  };
+  for (const auto& c : edits) {
+    const Heard edited = Ask(Services(), &EditTask, By(kAda, "1", "", c.body));
+    ASSERT_EQ(edited.status, 200) << edited.body.dump();
+    EXPECT_EQ(edited.body.at("time_limit_s"), c.time_limit_s) << c.body;
+    EXPECT_THAT(store_->Events(id, std::nullopt, 10).value().back().text, HasSubstr(c.history));
+  }
+}
+
 TEST_F(TasksTest, ReportsConflictingChanges) {
   const core::TaskId id = SubmitHeld();
   int first = 0;
