@@ -158,6 +158,22 @@ class LoopTest(unittest.TestCase):
                 os.makedirs(os.path.join(temporary, "shard"))
         self.assertEqual(os.listdir(self.folder), [])
 
+    def test_the_time_left_ends_at_the_real_deadline(self):
+        """The attempt's folder states it. Without that file, as in a container, the notice counts."""
+        program = textwrap.dedent("""
+            import os, signal, sys, time
+            import carma_task
+            carma_task.listen()
+            signal.raise_signal(signal.SIGUSR1)
+            assert 500 < carma_task.seconds_left() <= 600
+            with open(os.path.join(sys.argv[1], "leaves_by_ms"), "w") as file:
+                file.write(str(int((time.time() + 60) * 1000)))
+            assert 0 < carma_task.seconds_left() <= 60
+        """)
+        environment = {**os.environ, "PYTHONPATH": os.path.dirname(HERE), "CARMA_CHECKPOINT_SIGNAL": "USR1",
+                       "CARMA_CHECKPOINT_NOTICE": "600", "CARMA_ATTEMPT_DIR": self.folder}
+        subprocess.run([sys.executable, "-c", program, self.folder], env=environment, check=True)
+
     def test_outside_of_a_task_nobody_asks(self):
         program = textwrap.dedent("""
             import carma_task

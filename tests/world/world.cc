@@ -394,7 +394,7 @@ class World : public daemon::Engine::Host, public task::Launcher {
     if (at->second.state == Process::State::kRuns) EndProcess(at->first, at->second, 143, "");
   }
   void Warn(TaskId, int) override {}
-  void AskToSave(TaskId, int) override {}
+  void AskToSave(TaskId, int, base::Time) override {}
   void Adopt(const task::KnownAttempt& known) override {
     const auto at = processes_.find({known.id, known.number});
     if (at == processes_.end()) {

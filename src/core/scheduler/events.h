@@ -244,6 +244,7 @@ struct WarnTask {
 struct AskToSave {
   TaskId id{};
   int attempt = 0;
+  Time leaves_by{};
   friend bool operator==(const AskToSave&, const AskToSave&) = default;
 };
 // Time at which the core next needs a WakeUp. Replaces the previous WakeAt. Additional WakeUps are

@@ -138,7 +138,7 @@ void State::On(const TaskRestored& event) {
   if (task.state == TaskState::kRunning) deadlines.Watch(task);
   if (task.state == TaskState::kRunning && task.attempt->leaves_by) {
     preemptions.leaving.insert(task.id);
-    out.actions.emplace_back(AskToSave{task.id, task.attempt->number});
+    out.actions.emplace_back(AskToSave{task.id, task.attempt->number, *task.attempt->leaves_by});
   }
   if (task.state == TaskState::kStopping)
     out.actions.emplace_back(StopTask{task.id, task.attempt->number, task.attempt->stopping});

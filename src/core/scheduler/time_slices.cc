@@ -300,7 +300,7 @@ void AskToLeave(State& state, TaskRecord& task, StopCause cause, Time by) {
   attempt.leaves_by = by;
   state.preemptions.leaving.insert(task.id);
   state.Keep(task);
-  if (!known) state.out.actions.emplace_back(AskToSave{task.id, task.attempt->number});
+  if (!known) state.out.actions.emplace_back(AskToSave{task.id, task.attempt->number, by});
 }
 
 // The notice remains on record, because the task might still respond to it by saving.

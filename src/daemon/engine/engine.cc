@@ -419,7 +419,7 @@ void Engine::Perform(const core::Action& action, std::vector<EstimateJob>& estim
       fields.emplace_back("why", base::WordOf(why.code));
     }
     base::LogInfo("asked_to_save", fields);
-    launcher_.AskToSave(ask->id, ask->attempt);
+    launcher_.AskToSave(ask->id, ask->attempt, ask->leaves_by);
   } else if (const auto* wake = std::get_if<core::WakeAt>(&action)) {
     host_.WakeAt(wake->when);
   } else if (const auto* request = std::get_if<core::RequestEstimate>(&action)) {

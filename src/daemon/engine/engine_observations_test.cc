@@ -123,7 +123,7 @@ class ObservationTest : public ::testing::Test, public Engine::Host, public task
   void Start(task::LaunchOrder order) override { started_ = order.attempt; }
   void Stop(core::TaskId, int) override {}
   void Warn(core::TaskId, int) override {}
-  void AskToSave(core::TaskId, int) override {}
+  void AskToSave(core::TaskId, int, base::Time) override {}
   void Adopt(const task::KnownAttempt&) override {}
   void Forget(core::TaskId, int, const std::string&) override {}
   int PollFd() const override { return -1; }

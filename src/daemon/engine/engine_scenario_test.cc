@@ -152,7 +152,9 @@ class EngineShell : public sim::ScenarioShell, public Engine::Host, public task:
     Record(core::StartTask{order.id, order.attempt, record->attempt->placement, alone});
   }
   void Warn(core::TaskId id, int attempt) override { Record(core::WarnTask{id, attempt}); }
-  void AskToSave(core::TaskId id, int attempt) override { Record(core::AskToSave{id, attempt}); }
+  void AskToSave(core::TaskId id, int attempt, base::Time leaves_by) override {
+    Record(core::AskToSave{id, attempt, leaves_by});
+  }
   void Stop(core::TaskId id, int attempt) override {
     const core::TaskRecord* record = engine_ ? engine_->scheduler().Find(id) : nullptr;
     Record(core::StopTask{id, attempt,

@@ -148,9 +148,9 @@ class RealLeaseLauncher final : public LeaseLauncher {
     if (Find(id, attempt) == nullptr) others_->Warn(id, attempt);
   }
 
-  void AskToSave(core::TaskId id, int attempt) override {
+  void AskToSave(core::TaskId id, int attempt, base::Time leaves_by) override {
     const Lease* lease = Find(id, attempt);
-    if (lease == nullptr) return others_->AskToSave(id, attempt);
+    if (lease == nullptr) return others_->AskToSave(id, attempt, leaves_by);
     const std::optional<int> number = base::SignalNumber(lease->checkpoint_signal);
     if (!lease->adopted || !number) return;
     SignalProcesses(*lease, *number, options_.daemon, /*handlers_only=*/true);

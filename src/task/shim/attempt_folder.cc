@@ -193,6 +193,11 @@ Result<Unit> PrepareAttempt(const LaunchOrder& order, const CgroupBase& cgroup) 
   return WriteNew(dir + "/" + kOrderFile, text, 0600, ::geteuid(), ::getegid());
 }
 
+Result<Unit> StateDeadline(const std::string& attempt_dir, base::Time leaves_by) {
+  return WriteNew(attempt_dir + "/" + kDeadlineFile, std::to_string(base::ToMs(leaves_by)), 0644,
+                  ::geteuid(), ::getegid());
+}
+
 Outcome SettleAttempt(const KnownAttempt& attempt, const CgroupBase& cgroup) {
   const std::string& dir = attempt.dir;
   Outcome outcome;

@@ -27,7 +27,7 @@ void FakeLauncher::Warn(core::TaskId id, int attempt) {
   warned.push_back({id, attempt, {}});
 }
 
-void FakeLauncher::AskToSave(core::TaskId id, int attempt) {
+void FakeLauncher::AskToSave(core::TaskId id, int attempt, base::Time) {
   asked_to_save.push_back({id, attempt, {}});
 }
 

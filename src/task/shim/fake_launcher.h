@@ -21,7 +21,7 @@ class FakeLauncher : public Launcher {
   void Start(LaunchOrder order) override;
   void Stop(core::TaskId id, int attempt) override;
   void Warn(core::TaskId id, int attempt) override;
-  void AskToSave(core::TaskId id, int attempt) override;
+  void AskToSave(core::TaskId id, int attempt, base::Time leaves_by) override;
   void Confine(core::TaskId id, int attempt, const std::string& cores) override;
   void LimitMemory(core::TaskId id, int attempt, const std::vector<std::string>& limits) override;
   void Adopt(const KnownAttempt& attempt) override;

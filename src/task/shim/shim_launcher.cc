@@ -67,7 +67,7 @@ class ShimLauncher final : public Launcher {
   void Warn(core::TaskId id, int attempt) override;
   void Confine(core::TaskId id, int attempt, const std::string& cores) override;
   void LimitMemory(core::TaskId id, int attempt, const std::vector<std::string>& limits) override;
-  void AskToSave(core::TaskId id, int attempt) override;
+  void AskToSave(core::TaskId id, int attempt, base::Time leaves_by) override;
   void Adopt(const KnownAttempt& attempt) override;
   void Forget(core::TaskId id, int attempt, const std::string& attempt_dir) override;
   int PollFd() const override { return poll_.fd(); }
@@ -181,8 +181,12 @@ void ShimLauncher::Warn(core::TaskId id, int attempt) {
   if (const Attempt* found = Find(id, attempt); found != nullptr) Signal(*found, WarnSignal());
 }
 
-void ShimLauncher::AskToSave(core::TaskId id, int attempt) {
-  if (const Attempt* found = Find(id, attempt); found != nullptr) Signal(*found, SaveSignal());
+void ShimLauncher::AskToSave(core::TaskId id, int attempt, base::Time leaves_by) {
+  const Attempt* found = Find(id, attempt);
+  if (found == nullptr) return;
+  if (const Result<Unit> stated = StateDeadline(found->dir, leaves_by); !stated)
+    base::LogWarn("deadline_not_stated", {Field{"task", id}, Field{"why", stated.error().message}});
+  Signal(*found, SaveSignal());
 }
 
 void ShimLauncher::Stop(core::TaskId id, int attempt) {

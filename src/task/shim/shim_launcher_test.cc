@@ -342,17 +342,19 @@ TEST_F(ShimLauncherTest, GpuMemoryLimitsCanBeChangedAndAreRemovedInTheEnd) {
 
 TEST_F(ShimLauncherTest, AsksAProcessWithAHandlerToSave) {
   LaunchOrder order = Order(
-      "sleep 1000 & trap 'echo kept > $CARMA_CHECKPOINT_DIR/state; kill $!; exit 85' USR1; "
+      "sleep 1000 & trap 'echo kept > $CARMA_CHECKPOINT_DIR/state; cat "
+      "$CARMA_ATTEMPT_DIR/leaves_by_ms; kill $!; exit 85' USR1; "
       "echo up > $TELL; while :; do read x < $GO; done");
   order.checkpoint_signal = "USR1";
   order.saves = true;
   launcher_->Start(order);
   NextStarted();
   EXPECT_EQ(Told(), "up");
-  launcher_->AskToSave(kTask, 1);
+  launcher_->AskToSave(kTask, 1, base::FromMs(1'700'000'000'000));
   Go();  // a shell runs its trap once its read has returned
   EXPECT_EQ(NextExited().exit_code, 85);
   EXPECT_EQ(base::ReadFile(root_ + "/carma-5.ckpt/state", 100).value_or(""), "kept\n");
+  EXPECT_EQ(Out(), "1700000000000") << "when it is stopped";
 }
 
 TEST_F(ShimLauncherTest, NeverUsesCheckpointsOfAnotherCarmad) {
@@ -432,7 +434,7 @@ TEST_F(ShimLauncherTest, AsksOnceAHandlerIsInstalled) {
   launcher_->Start(order);
   NextStarted();
   EXPECT_EQ(Told(), "up");
-  launcher_->AskToSave(kTask, 1);
+  launcher_->AskToSave(kTask, 1, {});
   while (Err().find("asked to checkpoint by USR1") == std::string::npos) ::sched_yield();
   Go();
   EXPECT_EQ(NextExited().exit_code, 85);
@@ -445,7 +447,7 @@ TEST_F(ShimLauncherTest, DoesNotKillATaskWithoutAHandler) {
   launcher_->Start(order);
   NextStarted();
   EXPECT_EQ(Told(), "up");
-  launcher_->AskToSave(kTask, 1);
+  launcher_->AskToSave(kTask, 1, {});
   while (Err().find("asked to checkpoint by USR1") == std::string::npos) ::sched_yield();
   Go();
   EXPECT_EQ(NextExited().exit_code, 3);

@@ -37,6 +37,9 @@ inline constexpr char kExitFile[] = "exit.json";
 // The file with new GPU memory limits, which replace those in the order. It contains words as in
 // LaunchOrder::memory_limits, separated by spaces.
 inline constexpr char kLimitsFile[] = "limits";
+// When a task that was asked to checkpoint is stopped, in milliseconds since the Unix epoch. The
+// module carma_task reads it.
+inline constexpr char kDeadlineFile[] = "leaves_by_ms";
 inline constexpr char kShimLogFile[] = "shim.log";
 
 inline constexpr std::size_t kMaxOrderBytes = 32 << 20;
