@@ -22,6 +22,7 @@ namespace carma::cli {
 namespace {
 
 constexpr int kOutputPollS = 5;
+constexpr int kStartPollS = 1;
 constexpr std::chrono::seconds kRetry{1};
 
 bool IsSet(int event_fd) {
@@ -52,6 +53,21 @@ Result<Unit> AwaitEnd(api::Client& client, std::uint64_t id, const std::atomic<b
   return Unit{};
 }
 
+bool HasStarted(const api::TaskView& task) {
+  return task.attempt > 1 || (task.attempt == 1 && task.state != "launching");
+}
+
+// Returns the task once it has started or ended.
+Result<api::TaskView> AwaitStart(api::Client& client, std::uint64_t id) {
+  for (;;) {
+    auto task = AwaitTask(client, id, kStartPollS);
+    if (task && (HasStarted(task->value) || HasEnded(task->value))) return std::move(task->value);
+    if (task) continue;
+    if (task.error().code != ErrorCode::kUnavailable) return std::unexpected(task.error());
+    std::this_thread::sleep_for(kRetry);
+  }
+}
+
 // Explains why a task that ended before it started has no output; empty if the task has started.
 std::string NeverStarted(const api::TaskView& task) {
   if (!HasEnded(task)) return "";
@@ -78,9 +94,9 @@ base::Error Unreadable(const base::Error& error, const api::TaskView& task,
   if (error.code != ErrorCode::kNotFound)
     return {error.code, "the output of " + who + " is in " + path + ": " + error.message};
   if (std::string why = NeverStarted(task); !why.empty()) return {error.code, std::move(why)};
-  const bool started = task.attempt > 0 && task.state != "launching";
-  return {error.code, started ? "output file " + path + " of " + who + " does not exist (any more)"
-                              : who + " has not started; its output will be in " + path};
+  return {error.code, HasStarted(task)
+                          ? "output file " + path + " of " + who + " does not exist (any more)"
+                          : who + " has not started; its output will be in " + path};
 }
 
 Result<Unit> Follow(Context& context, std::uint64_t id, OutputReader& reader,
@@ -118,7 +134,13 @@ Result<Unit> ShowLog(Context& context, const api::TaskView& task, const LogsFlag
       flags.errors && !task.stderr_path.empty() ? task.stderr_path : task.stdout_path;
   OutputReader reader(path);
   const bool follow = flags.follow && !HasEnded(task);
-  const auto opened = reader.Open();
+  auto opened = reader.Open();
+  // Another task or program wrote this file.
+  const bool stale = opened && !HasStarted(task);
+  if (stale) {
+    reader = OutputReader(path);
+    opened = std::unexpected(base::Error{ErrorCode::kNotFound, ""});
+  }
   const bool will_come = follow && !opened && opened.error().code == ErrorCode::kNotFound;
   if (!opened && !will_come) return std::unexpected(Unreadable(opened.error(), task, path));
   if (opened && flags.lines) CARMA_TRY(reader.SkipToLast(*flags.lines));
@@ -126,6 +148,10 @@ Result<Unit> ShowLog(Context& context, const api::TaskView& task, const LogsFlag
   if (will_come) {
     std::fprintf(context.err, "carma: task %s is %s; waiting for its output\n",
                  std::to_string(task.id).c_str(), base::Printable(task.state, 40).c_str());
+  }
+  if (stale) {
+    const api::TaskView now = CARMA_TRY(AwaitStart(context.client(), task.id));
+    if (!HasStarted(now)) return std::unexpected(Unreadable(opened.error(), now, path));
   }
   if (follow) return Follow(context, task.id, reader, path);
   if (const auto copied = reader.CopyNew(context.out); !copied) context.Fail(copied.error());

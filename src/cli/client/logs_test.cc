@@ -77,6 +77,35 @@ TEST_F(App, LogsOfATaskThatNeverStartedPromiseNoOutput) {
             "directory\n");
 }
 
+TEST_F(App, LogsOfATaskThatHasNotStartedIgnoreAnOldFile) {
+  const std::string path = daemon_.dir() + "/out";
+  std::ofstream(path) << "old\n";
+  std::atomic<int> asked = 0;
+  daemon_.On("GET /v1/tasks/1", [&](const api::Request&) {
+    const int times = ++asked;
+    Json task = TaskJson(1, times < 3 ? "queued" : times < 5 ? "running" : "succeeded");
+    task["stdout_path"] = path;
+    task["attempt"] = times < 3 ? 0 : 1;
+    if (times == 3) std::ofstream(path) << "new\n";
+    return JsonAnswer(task);
+  });
+  daemon_.On("GET /v1/tasks/2", [&](const api::Request&) {
+    Json task = TaskJson(2, "cancelled");
+    task["stdout_path"] = path;
+    return JsonAnswer(task);
+  });
+  const Ran waits = Run({"logs", "1"});
+  EXPECT_EQ(waits.exit_code, 1);
+  EXPECT_EQ(waits.out, "");
+  EXPECT_EQ(waits.err, "carma: task 1 has not started; its output will be in " + path + "\n");
+  EXPECT_EQ(Run({"logs", "2"}).err,
+            "carma: task 2 ended before it started (cancelled), so it has no output\n");
+  const Ran followed = Run({"logs", "-f", "1"});
+  EXPECT_EQ(followed.exit_code, 0);
+  EXPECT_EQ(followed.out, "new\n");
+  EXPECT_EQ(followed.err, "carma: task 1 is queued; waiting for its output\n");
+}
+
 TEST_F(App, LogsWarnAboutLostOutput) {
   const std::string path = daemon_.dir() + "/out";
   std::ofstream(path) << "half\n";
