@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "base/text.h"
 #include "daemon/engine/mps_client_check.h"
 #include "daemon/loop/alarm.h"
 #include "daemon/loop/background_worker.h"
@@ -54,6 +55,7 @@ struct Entry {
   int failures = 0;
   Clock::time_point not_before{};
   bool probing = false;
+  bool drained = false;  // a GPU was closed, so the server exits with its last task
   Alarm linger, probe;
   BackgroundWorker worker;
 };
@@ -255,7 +257,9 @@ void RealMpsServers::Detach(core::TaskId id, int attempt) {
         },
         [](Entry&, bool) {});
   }
-  if (entry->clients.empty()) EndSoon(*entry);
+  if (!entry->clients.empty()) return;
+  EndSoon(*entry);
+  if (entry->drained) EndNow(*entry);
 }
 
 void RealMpsServers::EndSoon(Entry& entry) {
@@ -294,7 +298,10 @@ void RealMpsServers::EndNow(Entry& entry) {
 
 void RealMpsServers::Drain(const std::string& gpu_uuid) {
   for (auto& [key, entry] : servers_) {
-    if (entry->control->id().gpus == gpu_uuid) EndNow(*entry);
+    const auto gpus = base::Split(entry->control->id().gpus, ',');
+    if (std::ranges::find(gpus, gpu_uuid) == gpus.end()) continue;
+    entry->drained = true;
+    EndNow(*entry);
   }
 }
 

@@ -59,7 +59,8 @@ class MpsServers {
   // One sentence for each server whose last start failed and for each process that bypasses its
   // task's server.
   virtual std::vector<std::string> Troubles() const = 0;
-  // Called when the GPU is closed. Servers without tasks exit immediately.
+  // Called when the GPU is closed. Servers that include it exit immediately or, if they have tasks,
+  // after their last task.
   virtual void Drain(const std::string& gpu_uuid) = 0;
   // Takes over the control daemons that an earlier carmad left running on these GPU sets (each set
   // as in task::MpsServerId::gpus). Unused control daemons exit after a while.

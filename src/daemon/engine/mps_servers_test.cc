@@ -293,14 +293,22 @@ TEST_F(MpsServersTest, AServerThatEndedBetweenTwoRunsOfCarmadHasBroken) {
   EXPECT_TRUE(Evidence(kFirst).broke);
 }
 
-TEST_F(MpsServersTest, ServersWithoutTasksEndWhenTheirGpuIsDrained) {
+TEST_F(MpsServersTest, AServerWithoutTasksEndsWhenOneOfItsGpusIsDrained) {
+  fake_.id.gpus += ",GPU-second";
   ASSERT_TRUE(Attach(kFirst));
-  servers_->Drain(fake_.id.gpus);
-  EXPECT_FALSE(Evidence(kFirst).broke) << "it has a task";
   servers_->Detach(kFirst, 1);
   servers_->Drain("GPU-other");
   EXPECT_TRUE(DaemonRuns());
+  servers_->Drain("GPU-second");
+  EXPECT_TRUE(Until([&] { return !DaemonRuns(); }));
+}
+
+TEST_F(MpsServersTest, AServerOfADrainedGpuEndsWithItsLastTask) {
+  ASSERT_TRUE(Attach(kFirst));
   servers_->Drain(fake_.id.gpus);
+  EXPECT_FALSE(Evidence(kFirst).broke) << "it has a task";
+  EXPECT_TRUE(DaemonRuns());
+  servers_->Detach(kFirst, 1);
   EXPECT_TRUE(Until([&] { return !DaemonRuns(); }));
 }
 
