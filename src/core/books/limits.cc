@@ -256,6 +256,8 @@ std::optional<LimitHit> Limits::AgainstQueueing(const TaskRequest& request, cons
       return LimitHit{&rule, LimitHit::What::kMemory, 0,
                       static_cast<double>(request.gpus * *request.memory_mib)};
     }
+    if (rule.gpu_hours == 0 && request.gpus > 0)
+      return LimitHit{&rule, LimitHit::What::kGpuHours, 0, 0};
     if (rule.cpus && host.cpus > *rule.cpus)
       return LimitHit{&rule, LimitHit::What::kCpus, 0, static_cast<double>(host.cpus)};
     if (rule.host_memory_mib && host.memory_mib > *rule.host_memory_mib)

@@ -144,7 +144,9 @@ TEST(Limits, CountCoresAndMemoryOfTheServer) {
 
 TEST(Limits, RefuseSubmissionsThatCanNeverStart) {
   Limits limits;
-  limits.Follow(Rules({"user=* queued=2 gpus=4 length=2h", "qos=closed running=0"}), AtHour(0));
+  limits.Follow(Rules({"user=* queued=2 gpus=4 length=2h", "qos=closed running=0",
+                       "user=mysql gpu_hours=0/7d"}),
+                AtHour(0));
   limits.Join(TaskOf(1, "ada"));
   const auto refused = [&](TaskRequest request, std::size_t more) {
     const std::optional<LimitHit> hit =
@@ -158,6 +160,8 @@ TEST(Limits, RefuseSubmissionsThatCanNeverStart) {
   EXPECT_THAT(refused({.user = "bob", .time_limit = Duration{7'201'000}}, 1),
               HasSubstr("asks for 2:00:01, but may run for at most 2:00:00"));
   EXPECT_THAT(refused({.user = "bob", .qos = "closed"}, 1), HasSubstr("class closed"));
+  EXPECT_THAT(refused({.user = "mysql"}, 1), HasSubstr("0.0 of the 0 GPU hours allowed"));
+  EXPECT_EQ(refused({.gpus = 0, .user = "mysql"}, 1), "") << "it uses no GPU hours";
   EXPECT_EQ(limits.LongestFor({.user = "bob"}), Duration{7'200'000});
 }
 
