@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/text.h"
 #include "core/books/reservation_book.h"
 
@@ -52,12 +54,14 @@ std::vector<ReservedPeriod> PeriodsOf(const Reservation& booking, Time now, Time
     const Time from = calendar.DaysLater(booking.from, day);
     if (booking.until && from > *booking.until) break;
     if (from >= horizon && !periods.empty()) break;
+    // Summer time may shorten or lengthen the period, or skip it if it begins in the skipped hour.
+    const Time to = calendar.DaysLater(booking.from + booking.length, day);
     const bool counts = booking.repeat != Repeat::kWeekdays || !IsWeekend(calendar.DayOfWeek(from));
-    if (!counts || from + booking.length <= now) {
+    if (!counts || to <= std::max(now, from)) {
       ++skipped;
       continue;
     }
-    periods.push_back({booking, from, from + booking.length});
+    periods.push_back({booking, from, to});
   }
   return periods;
 }

@@ -57,6 +57,24 @@ TEST_F(ReservedPeriodsTest, TimeOfDayStaysTheSameWhenSummerTimeBegins) {
       << "at least the next one";
 }
 
+TEST_F(ReservedPeriodsTest, PeriodsEndAtTheSameTimeOfDayWhenTheClockChanges) {
+  Reservation booking{
+      .from = kWednesdayNine - 9 * kOneHour, .length = kDay, .repeat = Repeat::kDaily};
+  const Time saturday = booking.from + 3 * kDay;
+  const auto calendar = base::Calendar::OfServer();
+  const auto periods = PeriodsOf(booking, saturday, saturday + 2 * kDay, calendar);
+  ASSERT_EQ(Begins(periods), "03-27T23:00 03-28T23:00 03-29T22:00");
+  EXPECT_EQ(periods[0].to, periods[1].from);
+  EXPECT_EQ(periods[1].to, periods[2].from) << "the day of 23 hours";
+  EXPECT_EQ(periods[2].to - periods[2].from, kDay);
+
+  booking.from += 5 * kOneHour / 2;
+  booking.length = kOneHour / 2;
+  EXPECT_EQ(Begins(PeriodsOf(booking, saturday, saturday + 3 * kDay, calendar)),
+            "03-28T01:30 03-30T00:30")
+      << "on the 29th, there is no time between 02:30 and 03:00";
+}
+
 TEST_F(ReservedPeriodsTest, WeeklyPeriodsRepeatUntilTheirLastTime) {
   Reservation booking{.from = kWednesdayNine, .length = 2 * kOneHour, .repeat = Repeat::kWeekly};
   const Time later = kWednesdayNine + 1000 * kDay;  // a Tuesday

@@ -75,7 +75,8 @@ struct Reservation {
     field("count", booking.count, "How many GPUs; null: all.", {.low = 1, .high = kMaxGpus});
     field("from_ms", booking.from, "Start of the first period (ms since the epoch).",
           {.low = 0, .high = kMaxBeginMs, .required = true});
-    field("length_s", booking.length, "Length of each period.",
+    field("length_s", booking.length,
+          "Length of the first period; later periods end at the same local time.",
           {.low = kLeastBooked.count(),
            .high = kMostBooked.count(),
            .required = true,
