@@ -55,6 +55,8 @@ struct EngineServices {
   std::function<void(core::TaskId, int seconds, std::function<void()>)> when_lease_changes =
       nullptr;
   Routes::AskName ask_name = nullptr;
+  // Like CheckAccess(), for a user on whose behalf somebody else calls.
+  std::function<Result<Unit>(const api::Peer& who, const std::string& name)> check_access = nullptr;
   // Reads a Slurm job's claim on each node in GiB; empty if the job has none, kUnavailable on
   // failure. Null if Slurm must not be queried.
   using TakeClaim = std::function<void(const Result<std::optional<std::int64_t>>&)>;

@@ -65,6 +65,19 @@ void Run(const Endpoint::Handle& handle, const Call& call, const api::Responder&
 
 }  // namespace
 
+Result<Unit> CheckAccess(const Routes::Options& options, const api::Peer& who,
+                         const std::string& name) {
+  // UIDs without a name are refused. One user may have thousands of them (subuid), each with its
+  // own limits.
+  if (name == fmt::format("{}", who.uid) && who.uid != 0 && who.uid != options.own_uid)
+    return Denied("UID {} has no user name on this server, so it has read-only access", who.uid);
+  if (IsAdmin(options, who.uid, name) || IsAllowed(options, who, name)) return Unit{};
+  return Denied(
+      "{} has read-only access to this server; administrators can grant more with "
+      "daemon.allow_users or daemon.allow_groups",
+      base::Printable(name, 60));
+}
+
 Result<const Endpoint*> Routes::Find(Call& call) const {
   bool path_known = false;
   for (const Endpoint& endpoint : table_) {
@@ -172,19 +185,9 @@ void Routes::RunForUser(const Endpoint::Handle& handle, Call call, api::Peer who
       who.groups = known->groups;
       if (!who.groups.empty()) who.gid = known->gid;
     }
-    // UIDs without a name are refused. One user may have thousands of them (subuid), each with its
-    // own limits.
-    if (known->name == fmt::format("{}", who.uid) && who.uid != 0 && who.uid != options.own_uid) {
-      return reply(
-          Denied("UID {} has no user name on this server, so it has read-only access", who.uid));
-    }
+    if (const Result<Unit> allowed = CheckAccess(options, who, name); !allowed)
+      return reply(std::unexpected(allowed.error()));
     const bool admin = IsAdmin(options, who.uid, name);
-    if (!admin && !IsAllowed(options, who, name)) {
-      return reply(
-          Denied("{} has read-only access to this server; administrators can grant more with "
-                 "daemon.allow_users or daemon.allow_groups",
-                 base::Printable(name, 60)));
-    }
     call.caller = {who.uid, who.gid, std::move(known->name), admin && !by_token, by_token};
     Run(handle, call, reply);
   });

@@ -108,4 +108,8 @@ class Routes {
   std::string why_not_;
 };
 
+// Returns kDenied if this user has only read access. name: the name of the user's UID.
+Result<Unit> CheckAccess(const Routes::Options& options, const api::Peer& who,
+                         const std::string& name);
+
 }  // namespace carma::daemon

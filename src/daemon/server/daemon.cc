@@ -172,6 +172,7 @@ void RealDaemon::OpenRoutes(const std::string& why_not) {
   if (engine_host_) {
     EngineServices services = engine_host_->Services();
     services.status = server.status;
+    services.check_access = std::bind_front(&CheckAccess, options);
     engine = std::make_shared<const EngineServices>(std::move(services));
   }
   routes_ = std::make_unique<Routes>(std::move(options), Endpoints(server, engine), why_not);

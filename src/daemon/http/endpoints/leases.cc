@@ -271,6 +271,9 @@ Result<Unit> MakeLease(const SharedServices& services, const Call& call,
   services->ask_name(wanted.owner.uid, [services, asked = std::move(wanted), caller = call.caller,
                                         reply](const Result<base::KnownUser>& user) {
     if (!user) return reply(std::unexpected(user.error()));
+    const api::Peer of{asked.owner.uid, asked.owner.gid, 0, user->groups};
+    if (const Result<Unit> allowed = services->check_access(of, user->name); !allowed)
+      return reply(std::unexpected(allowed.error()));
     const Caller owner{asked.owner.uid, asked.owner.gid, user->name, false};
     const auto submit = [services, owner, caller, reply](const LeaseAsked& what) {
       if (const Result<Unit> done = Submit(services, what, owner, caller, reply); !done)

@@ -38,6 +38,9 @@ class LeasesTest : public EndpointTest {
                            const std::function<void(Result<base::KnownUser>)>& call) {
       call(base::KnownUser{"user-" + std::to_string(uid)});
     };
+    services.check_access = [this](const api::Peer& who, const std::string& name) {
+      return who.uid == reader_ ? Result<Unit>(Denied("{} has read-only access", name)) : Unit{};
+    };
     if (counted_) services.ask_claim = [this](std::uint64_t, const auto& call) { call(*counted_); };
     return Shared(std::move(services));
   }
@@ -69,6 +72,7 @@ class LeasesTest : public EndpointTest {
   std::function<void()> waiting_;
   // The job's claim in Slurm. Empty if the test does not connect the endpoints to Slurm.
   std::optional<Result<std::optional<std::int64_t>>> counted_;
+  std::optional<std::uint32_t> reader_;  // a user who has only read access
 };
 
 TEST_F(LeasesTest, ALeaseWaitsIsGrantedIsAdoptedAndEnds) {
@@ -202,6 +206,16 @@ TEST_F(LeasesTest, OnlyRootRequestsLeasesForOthers) {
   EXPECT_EQ(Make(R"(,"owner":{"uid":1,"gid":1})").status, 400) << "without a key";
   EXPECT_EQ(Make(StepOf(1, "a b")).status, 400);
   EXPECT_EQ(Make("", R"(,"lease_key":"bed 1 0 0 0")").status, 400);
+}
+
+TEST_F(LeasesTest, StepsOfUsersWithReadOnlyAccessGetNoLease) {
+  me_ = {::getuid(), ::getgid(), "root", true};
+  reader_ = 54'321;
+  const Heard refused = Make(StepOf(54'321));
+  EXPECT_EQ(refused.status, 403);
+  EXPECT_THAT(refused.Message(), HasSubstr("user-54321 has read-only access"));
+  EXPECT_FALSE(store_->Get(core::TaskId{1})) << "no task is left behind";
+  EXPECT_EQ(Make(StepOf(::getuid())).status, 201) << "another user";
 }
 
 TEST_F(LeasesTest, AnswersWaitingCallersOnceTheLeaseIsGranted) {
