@@ -21,6 +21,7 @@
 #include "cli/client/verbs.h"
 #include "cli/command.h"
 #include "config/settings.h"
+#include "config/toml_text.h"
 
 namespace carma::cli {
 
@@ -195,6 +196,16 @@ void Tell(Context& context, const std::string& path, const std::vector<ConfigVal
   Print(context, text);
 }
 
+// The error for a file with inline tables, quoted names or a byte order mark. WithValues() does not
+// recognise the keys in it and sets them twice.
+Result<Unit> OtherNotation(const std::string& path, const std::vector<ConfigValue>& changed) {
+  std::string lines;
+  for (const auto& [name, value] : changed)
+    lines += fmt::format("{}{} = {}", lines.empty() ? "" : ", ", name, value);
+  return Invalid("{}: carma init cannot edit keys in this file's notation; set by hand: {}", path,
+                 lines);
+}
+
 Result<Unit> RunInit(Context& context, const Flags& flags) {
   const bool of_root = ::geteuid() == 0;
   const std::string path = flags.file.empty() ? DefaultFile(of_root) : flags.file;
@@ -207,6 +218,7 @@ Result<Unit> RunInit(Context& context, const Flags& flags) {
   const config::Loaded now = CARMA_TRY(config::LoadText(path, before, of_root));
   const auto changed = CARMA_TRY(Answers(context, flags, now, of_root));
   const std::string after = CARMA_TRY(base::Wrap(WithValues(before, changed), path));
+  if (!config::ParseToml(path, after)) return OtherNotation(path, changed);
   CARMA_TRY(config::LoadText(path, after, of_root));
   const std::string folder = std::filesystem::path(path).parent_path().string();
   if (!folder.empty()) CARMA_TRY(base::MakeDirs(folder));

@@ -111,6 +111,19 @@ TEST_F(Init, RefusesAnOptionWithAnInvalidValue) {
   EXPECT_FALSE(base::Exists(path_));
 }
 
+TEST_F(Init, RefusesToEditAnUnusualNotation) {
+  std::filesystem::create_directories(std::filesystem::path(path_).parent_path());
+  for (const std::string text :
+       {"policy = { order = \"fifo\" }\n", "\"policy\".order = \"fifo\"\n",
+        "[policy]\n\"order\" = \"fifo\"\n", "\xEF\xBB\xBF[policy]\norder = \"fifo\"\n"}) {
+    std::ofstream(path_) << text;
+    const Ran ran = Run({"--yes", "--order", "fair"});
+    EXPECT_EQ(ran.exit_code, 2) << text;
+    EXPECT_THAT(ran.err, HasSubstr("set by hand: policy.order = \"fair\"")) << text;
+    EXPECT_EQ(Text(), text);
+  }
+}
+
 TEST_F(Init, RefusesAFileWithAMistake) {
   std::filesystem::create_directories(std::filesystem::path(path_).parent_path());
   std::ofstream(path_) << "[policy]\nmapper = \"best\"\n";
