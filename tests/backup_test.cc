@@ -89,6 +89,7 @@ TEST_F(Backup, NeedsReadAccessAndReplacesFilesOnlyOnRequest) {
   EXPECT_THAT(again.err, HasSubstr("exists; --force replaces a file"));
   EXPECT_TRUE(site.Carma({"backup", "--force", copy}).Ok());
   EXPECT_EQ(site.Carma({"backup"}).code, 2);
+  EXPECT_EQ(site.Carma({"backup", "-"}).code, 2) << "not a file named -";
   const std::string folder = site.folder() / "backups";
   std::filesystem::create_directory(folder);
   EXPECT_THAT(site.Carma({"backup", folder}).out, HasSubstr(folder + "/carma-2"));

@@ -40,6 +40,8 @@ std::string TargetFile(const std::string& given) {
 }  // namespace
 
 Result<Unit> RunBackup(Context& context, const BackupFlags& flags) {
+  if (flags.target == "-")
+    return Invalid("a backup cannot be written to standard output; name a file or a folder");
   const std::string folder = CARMA_TRY(StateFolder(context, flags));
   const std::string file = TargetFile(flags.target);
   const Result<std::int64_t> bytes = store::BackUp(folder, file, flags.force);
