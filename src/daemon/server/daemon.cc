@@ -236,8 +236,7 @@ Result<Unit> RealDaemon::Listen() {
     base::LogWarn("tokens_not_read", {{"why", loaded.error().message}});
   CARMA_TRY(FindGroups());
   TakeMeasuredProfiles();
-  // The folder must exist before the socket is created. If carmad runs as root, the folder's mode
-  // lets all users reach the socket.
+  // The socket needs its folder. If carmad runs as root, all users may enter that folder.
   const config::Settings& settings = in_force_.settings;
   CARMA_TRY(MakeSocketFolder(settings));
   launching_ = CARMA_TRY(OpenLaunching(settings, options_.shim_path));
