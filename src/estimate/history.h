@@ -27,13 +27,13 @@ struct Recollection {
 };
 
 // Predicts from `runs`, which must be newest first and not empty. Uses only the runs on `gpu_type`
-// if there are any, and all runs otherwise. point: the weighted 75th percentile of the peaks. Each
-// run weighs half as much as the second run after it, so a rise takes effect immediately and a fall
-// after four runs. bound: the highest peak whose weight is at least a twentieth of the newest
-// peak's weight, plus a margin of 10 % for a single run, falling to 3 % for four or more runs. The
-// margin covers peaks between two readings one second apart, and occasional algorithm searches by
-// cuDNN. Its values were chosen, not fitted. If no run has succeeded since the last run that ran
-// out of memory, point and bound are at least 10 % above the memory of that run.
+// if there are any, and all runs otherwise. point: the weighted 75th percentile of the peaks.
+// Weights halve every two runs, so the point rises immediately but takes four runs to fall. bound:
+// the highest peak whose weight is at least a twentieth of the newest peak's weight, plus a margin
+// of 10 % for a single run, falling to 3 % for four or more runs. The margin covers peaks between
+// two readings one second apart, and occasional algorithm searches by cuDNN. Its values were
+// chosen, not fitted. If no run has succeeded since the last run that ran out of memory, point and
+// bound are at least 10 % above the memory of that run.
 Recollection Recollect(std::span<const task::Observation> runs, const std::string& gpu_type);
 
 // The GPU types of a server, with their speed relative to the fastest type (core::PacesOf).

@@ -102,8 +102,8 @@ TEST_F(NvmlMigTest, ReadsInstancesByTheirOwnHandle) {
   const Reading second = MustRead(1);
   EXPECT_EQ(second.sm_active, 0.05);
   EXPECT_THAT(second.processes, IsEmpty());
-  // Power and energy are values of the whole GPU and are reported once. All other values of the
-  // whole GPU are repeated for each instance.
+  // Power and energy are measured for the whole GPU and reported once. Other values of the whole
+  // GPU are repeated for each instance.
   EXPECT_EQ(first.power_w, 200.0);
   EXPECT_EQ(first.energy_j, 5.0);
   EXPECT_FALSE(second.power_w || second.energy_j);

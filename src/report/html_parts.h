@@ -71,7 +71,7 @@ void PutFailures(std::string& out, const Recorded& cases);
 
 // ---- html_timelines.cc: figures over time ----
 
-// Maximum number of runs drawn over time. The first run with a record is drawn for each case.
+// Maximum number of runs in the timelines. They show the first recorded run of each case.
 inline constexpr std::size_t kMaxDrawnRuns = 6;
 
 // clock: the clock of the axes if one run is drawn. If it is empty, the axes begin at 0.

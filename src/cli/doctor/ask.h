@@ -32,8 +32,8 @@ AssumedContext AskAssumed(api::Client& client, const std::string& gpu_type,
 void MeasureContexts(const config::Settings& settings, const DriverFacts& driver,
                      std::vector<ContextFacts>& contexts);
 
-// Describes the disk of the folder, or of its nearest existing parent. is_daemon_user: carmad runs
-// as the same user as this process.
+// Describes the disk that holds the folder or, if there is no such folder, its nearest existing
+// parent. is_daemon_user: carmad runs as the same user as this process.
 Result<DiskFacts> AskDisk(std::string path, bool is_daemon_user);
 // Compares the daemon's clock with this machine's clock as of the moment the daemon answered, since
 // this process may have waited for a hung driver after that.

@@ -78,7 +78,7 @@ class Ledger {
   struct Book {
     std::int64_t usable_mib = 0;
     std::int64_t used_mib = 0;  // in the last sample, minus what was released since then
-    // Foreign memory in the last sample that attributed all memory.
+    // Foreign memory in the last sample in which all memory could be attributed.
     std::int64_t known_foreign_mib = 0;
     bool attributed = true;
     std::vector<Resident> residents;  // by task id

@@ -42,8 +42,8 @@ struct Step {
   TaskState from;
   TaskState to;
 };
-// A process may exit before its start has been reported, so every step that is allowed from running
-// is also allowed from launching.
+// A process may exit before its start has been reported, so every step from kRunning is also
+// allowed from kLaunching.
 constexpr std::array kSteps{
     Step{TaskState::kSubmitted, TaskState::kEstimating},
     Step{TaskState::kSubmitted, TaskState::kCancelled},

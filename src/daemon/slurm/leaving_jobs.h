@@ -43,8 +43,8 @@ class LeavingJobs {
     std::function<std::vector<LeavingJob>()> waiting;
     // Whether a job is already moving to another node.
     std::function<bool()> busy;
-    // Starts to move a job to another node. Calls `done` once the plan is durable or could not be
-    // stored.
+    // Starts moving a job to another node. Calls `done` when the plan has been stored or storing it
+    // has failed.
     std::function<void(core::TaskId, const slurm::JobReturn&, std::function<void()> done)> send;
   };
   // All callbacks run on the loop.

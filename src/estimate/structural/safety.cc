@@ -23,9 +23,9 @@ struct EvidenceFactors {
 };
 constexpr EvidenceFactors kFactors[] = {
     {Evidence::kExactBytes, {1.00, 1.05, 1.10, 1.18, 1.75, 3.0}},
-    // Quantiles from the same runs, grouped by the number of module types unique to the model's
-    // family: at most two (kCompared), or more (kOwnAttention, kOwnBlocks). Plain lists of layers
-    // (kShapes) are in between. At coverage 0.98, kCompared is not below kExactBytes.
+    // Quantiles from the same runs, grouped by how many of the model's module types occur only in
+    // its family: at most two for kCompared, more for kOwnAttention and kOwnBlocks. Plain lists of
+    // layers (kShapes) are in between. At coverage 0.98, kCompared equals kExactBytes.
     {Evidence::kCompared, {1.00, 1.07, 1.12, 1.18, 1.75, 3.0}},
     {Evidence::kShapes, {1.00, 1.10, 1.19, 1.32, 1.80, 3.0}},
     {Evidence::kUncompared, {1.00, 1.12, 1.23, 1.41, 2.10, 3.0}},

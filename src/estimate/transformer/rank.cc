@@ -261,7 +261,8 @@ Static StaticOf(const Sizes& sizes, const Adapters& adapters, const TrainingPlan
   } else if (full && (plan.deepspeed || IsZero(plan.data_parallel))) {
     UseDeepSpeed(plan, parameters, held, all);
   }
-  // Autocast copies every matrix to 16 bits. Trained matrices need the copies in the backward pass.
+  // Autocast makes a 16-bit copy of every matrix and keeps those of trained matrices for the
+  // backward pass.
   if (plan.amp && plan.weights == Dtype::kFp32 && full && !all.shares_weights &&
       plan.checkpointing == Checkpointing::kNone)
     all.copies = 2 * sizes.matrices;

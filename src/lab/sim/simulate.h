@@ -47,7 +47,7 @@ inline constexpr std::size_t kMaxServers = 4096;
 // or several servers ("125 * dgx-a100", "2 * 4xV100-16GB + dgx-h100"). Returns kInvalid for an
 // unknown name or type, no GPUs, or more than kMaxServers servers.
 Result<Cluster> ParseCluster(std::string_view text);
-// Names of known servers with their shapes, for the help.
+// Names and shapes of the known servers, for the help text.
 struct ServerName {
   std::string_view name;
   std::string_view shape;

@@ -63,8 +63,8 @@ inline constexpr int kRestartS = 60;
 class Carmad {
  public:
   explicit Carmad(std::string socket) : socket_(std::move(socket)) {}
-  // While carmad is away, repeats the request for up to `patience_s`. All repetitions refer to the
-  // same lease, even if a response was lost.
+  // Retries for up to `patience_s` while carmad does not respond. All retries refer to the same
+  // lease, even if a response was lost.
   Standing Ask(const Step& step, const Wanted& wanted, int patience_s) const;
   // Whether the job's script has a lease on this node. Repeats the request like Ask().
   bool HasBase(std::uint32_t job, int patience_s) const;

@@ -16,8 +16,8 @@ constexpr double kLeast = 1e-4, kMost = 1e3;
 constexpr int kMostSweeps = 2'000;
 constexpr double kSettled = 1e-7;
 constexpr double kLongestStep = 0.5;
-// Weight of the first guess, which sets parameters that no slowdown depends on. The weight is too
-// small to change other parameters.
+// Weight of the initial guess. It determines only parameters that no measured slowdown depends on,
+// because it is too small to change the others.
 constexpr double kTie = 1e-7;
 
 double Slowdown(const sim::Interference& model, core::SharingMethod sharing,
