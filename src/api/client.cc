@@ -178,7 +178,7 @@ struct Client::Impl {
       if (n < 0 && (errno == EAGAIN || errno == EINTR)) continue;
       if (n < 0 && errno != ECONNRESET) return FailErrno(errno, "read from " + path);
       cut = true;
-      return Unavailable("carmad at {} closed the connection before it answered", path);
+      return Unavailable("carmad at {} closed the connection before responding", path);
     }
   }
 
@@ -203,7 +203,7 @@ struct Client::Impl {
       CARMA_TRY(ReadMore(text, wanted, deadline, timeout_s));
     }
     if (text.size() > answer.length)
-      return BrokenAnswer("its body is longer than announced in Content-Length");
+      return BrokenAnswer("its body is longer than its Content-Length");
     if (!answer.keep_alive) fd.reset();
     if (answer.status >= 400) return std::unexpected(ErrorOf(answer, text));
     return text;

@@ -91,7 +91,7 @@ struct ExplainView {
           "Measured memory need of similar tasks, which replaces the task's own estimate; null: "
           "none was measured.");
     field("store_trouble", explain.store_trouble,
-          "Why the database is not writable, so that no task can be started or changed; empty: the "
+          "Why the database is not writable and tasks cannot be started or changed; empty: the "
           "database is writable.");
   }
 };

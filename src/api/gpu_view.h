@@ -136,7 +136,7 @@ struct GpuView {
   std::vector<Reserved> reserved;
 
   static void VisitFields(auto& field, auto& gpu) {
-    field("index", gpu.index, "Position in PCI order, as shown on screen.", {.low = 0});
+    field("index", gpu.index, "GPU index, in PCI order.", {.low = 0});
     field("uuid", gpu.uuid, "The device name that tasks get in CUDA_VISIBLE_DEVICES.");
     field("name", gpu.name, "Product name.");
     field("state", gpu.state,
@@ -175,7 +175,8 @@ struct GpuView {
     field("sm_active_p95", gpu.sm_active_p95,
           "95th percentile of the SM activity over the window.");
     field("sm_active_ewma", gpu.sm_active_ewma,
-          "Exponentially weighted SM activity, which follows changes faster than the mean.");
+          "Exponentially weighted average of the SM activity; reacts to changes faster than the "
+          "mean.");
     field("metrics", gpu.metrics, "The last reading, with the source of each value.");
     field("activity_source", gpu.activity_source, "Source of the GPU's SM activity.",
           {.words = ",none,gpm,dcgm"});
@@ -223,7 +224,7 @@ struct GpuHistoryView {
   std::vector<Point> points;
 
   static void VisitFields(auto& field, auto& history) {
-    field("index", history.index, "Position in PCI order.", {.low = 0});
+    field("index", history.index, "GPU index, in PCI order.", {.low = 0});
     field("uuid", history.uuid, "UUID.");
     field("name", history.name, "Product name.");
     field("points", history.points, "Oldest first; spans without any reading are omitted.");

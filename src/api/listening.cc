@@ -180,7 +180,7 @@ Result<sockaddr_un> UnixAddress(const std::string& path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   if (path.empty() || path.size() >= sizeof address.sun_path) {
-    return Invalid("socket path '{}' must have 1 to {} bytes", base::Printable(path),
+    return Invalid("socket path '{}' must be 1 to {} bytes long", base::Printable(path),
                    sizeof address.sun_path - 1);
   }
   std::memcpy(address.sun_path, path.data(), path.size());

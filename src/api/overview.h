@@ -90,13 +90,13 @@ struct OverviewView {
     field("version", view.version, "Version of the daemon.");
     field("host", view.host, "Name of the machine.");
     field("now_ms", view.now_ms,
-          "The daemon's clock. It advances at the rate time_scale, so clients can compute it. A "
+          "The daemon's clock, which clients can advance themselves at the rate time_scale. A "
           "response in which only this field has changed counts as unchanged.");
     field("time_scale", view.time_scale,
           "Speed of the daemon's clock relative to real time; 1 on real servers.", {.least = 0});
     field("simulated", view.simulated, "Whether the GPUs are simulated.");
     field("starting", view.starting,
-          "Whether the daemon is still looking for its GPUs; until then, the lists are empty.");
+          "Whether the daemon is still looking for its GPUs; meanwhile, the lists are empty.");
     field("driver", view.driver, "ok, or what is wrong with the GPU driver.");
     field("policy", view.policy, "The scheduling rules in one line.");
     field("collocation", view.collocation, "How tasks share a GPU.");
@@ -108,7 +108,7 @@ struct OverviewView {
           "At most 40 waiting tasks: queued tasks with GPUs in queue order, then queued tasks "
           "without GPUs, then tasks that are waiting for something else, oldest first.");
     field("ended", view.ended,
-          "Finished tasks among the newest tasks, most recently finished first.");
+          "Recently submitted tasks that have finished, most recently finished first.");
   }
 };
 

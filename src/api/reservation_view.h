@@ -54,8 +54,8 @@ struct ReservationView {
     field("holds", reservation.holds, "Whether the reservation is in force now.");
     field("gpu_indices", reservation.gpu_indices, "The GPUs that are reserved in that period.");
     field("others", reservation.others,
-          "Tasks without access that might still be running on the GPUs when the period starts; "
-          "they are allowed to finish.");
+          "Tasks that the reservation excludes but that may still be running on its GPUs when "
+          "the period starts; they are allowed to finish.");
   }
 };
 

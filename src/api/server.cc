@@ -224,9 +224,9 @@ class Session : public std::enable_shared_from_this<Session> {
   }
 
   static Response DoneButTooMuch() {
-    return ErrorResponse(
-        {ErrorCode::kUnavailable,
-         "request carried out, but its result is too large to return now; do not repeat it"});
+    return ErrorResponse({ErrorCode::kUnavailable,
+                          "the request was carried out, but its result is too large to return now; "
+                          "do not repeat it"});
   }
 
   void ReadBody() {

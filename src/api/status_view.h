@@ -44,7 +44,7 @@ struct HostView {
     field("memory_mib", host.memory_mib,
           "Memory that can be promised to tasks; 0: memory is not counted.");
     field("free_memory_mib", host.free_memory_mib, "Memory that is not promised to any task.");
-    field("enforced", host.enforced, "What the kernel enforces, in words; empty: nothing.");
+    field("enforced", host.enforced, "Limits that the kernel enforces, in words; empty: none.");
     field("not_enforced", host.not_enforced,
           "Limits that the kernel does not enforce, and why; empty: none.");
   }
@@ -88,25 +88,26 @@ struct StatusView {
           "together), mps (each process), nobody; empty: not yet known.",
           {.words = ",kernel,mps,nobody"});
     field("no_memory_limits", status.no_memory_limits,
-          "Why the kernel does not limit tasks to their promised GPU memory; empty: it does, or it "
-          "is not yet known whether it does.");
+          "Why the kernel does not limit tasks to their promised GPU memory; empty: it does, or "
+          "this is not yet known.");
     field("driver", status.driver, "ok, or what is wrong with the GPU driver.");
     field("host", status.host, "The server's cores and main memory.");
     field("starting", status.starting,
-          "Whether the daemon is still looking for its GPUs and MPS; until then submissions are "
+          "Whether the daemon is still looking for its GPUs and MPS; meanwhile, submissions are "
           "refused.");
     field("closed", status.closed,
-          "Who closed the server until its machine reboots, and why; empty: the server is open.");
+          "Who closed the server until the next reboot, and why; empty: the server is open.");
     field("leave_by_ms", status.leave_by_ms,
-          "Time by which all tasks, which have been asked to checkpoint, must leave; ms since the "
+          "Time by which all tasks must leave (they have been asked to checkpoint); ms since the "
           "epoch.");
     field("gone_by_ms", status.gone_by_ms,
           "Time when the last task will be gone, even if it has to be killed; ms since the epoch.");
     field("task_counts", status.task_counts, "Tasks by state.");
-    field("longest_turn_s", status.longest_turn_s,
-          "Longest time that the daemon has been too busy to serve requests since it started; real "
-          "seconds, rounded to 0.05 s.",
-          {.least = 0});
+    field(
+        "longest_turn_s", status.longest_turn_s,
+        "Longest period since the daemon started in which it was too busy to serve requests; real "
+        "seconds, rounded to 0.05 s.",
+        {.least = 0});
     field("troubles", status.troubles, "Problems that an administrator should check.");
     field("state_dir", status.state_dir, "The daemon's state folder.");
     field("config_read_ms", status.config_read_ms,

@@ -127,7 +127,7 @@ struct TaskView {
         "reason", task.reason,
         "Why the task is waiting or how it ended, as a word such as GpuMemory; empty: no reason.");
     field("reason_text", task.reason_text, "The reason as one sentence with numbers.");
-    field("gpus", task.gpus, "Number of GPUs requested; 0: only cores and memory of the server.",
+    field("gpus", task.gpus, "Number of GPUs requested; 0: only the server's cores and memory.",
           {.low = 0});
     field("gpu_type", task.gpu_type, "Only GPUs whose model name contains this; empty: any.");
     field("gpu_memory_min_mib", task.gpu_memory_min_mib,
@@ -135,8 +135,8 @@ struct TaskView {
     field("on_gpus", task.on_gpus, "Only on these GPUs; empty: any.");
     field("not_on_gpus", task.not_on_gpus, "Not on these GPUs.");
     field("linked_gpus", task.linked_gpus, "Only GPUs that are connected to each other (NVLink).");
-    field("gpu_indices", task.gpu_indices, "Current or last GPUs, as shown on screen.");
-    field("gpu_uuids", task.gpu_uuids, "Current or last GPUs.");
+    field("gpu_indices", task.gpu_indices, "Indices of the current or last GPUs.");
+    field("gpu_uuids", task.gpu_uuids, "UUIDs of the current or last GPUs.");
     field("claim_mib", task.claim_mib, "GPU memory promised per GPU; 0 without an estimate.");
     field("others_claim_mib", task.others_claim_mib,
           "GPU memory promised on every GPU but the first; null: the same as on the first.");
@@ -161,7 +161,7 @@ struct TaskView {
     field("priority", task.priority, "Tasks with a higher value start first.");
     field("attempt", task.attempt, "Number of the current or last start, from 1; 0: never started.",
           {.low = 0});
-    field("ooms", task.ooms, "How often the task ran out of GPU memory.", {.low = 0});
+    field("ooms", task.ooms, "Number of times the task ran out of GPU memory.", {.low = 0});
     field("queue", task.queue, "The queue that the task belongs to.", {.words = "main,recovery"});
     field("submitted_ms", task.submitted_ms, "When the task was accepted (ms since the epoch).");
     field("waiting_since_ms", task.waiting_since_ms,
@@ -249,7 +249,7 @@ struct TaskView {
           "leave; empty: the server's signal.");
     field("no_slots", task.no_slots, "Whether the task may keep running when its time slice ends.");
     field("checkpoints", task.checkpoints,
-          "How often the task checkpointed on request and exited, to be continued later.",
+          "Number of times the task checkpointed on request and exited, to be resumed later.",
           {.low = 0});
     field("leaves_by_ms", task.leaves_by_ms,
           "When a task that was asked to checkpoint will be stopped; null: the task may stay.");

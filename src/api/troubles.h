@@ -23,7 +23,7 @@ inline std::string TroubleOfStore(std::string_view why) {
 inline std::string TroubleOfConfiguration(std::string_view why) {
   constexpr std::string_view kTopic = "configuration: ";
   if (why.starts_with(kTopic)) why.remove_prefix(kTopic.size());
-  return fmt::format("{}the new one was rejected, so the previous one stays in force: {}", kTopic,
+  return fmt::format("{}the new version was rejected; the previous one stays in force: {}", kTopic,
                      why);
 }
 // A group in daemon.allow_groups does not exist. why: names the group.

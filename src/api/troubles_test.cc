@@ -9,10 +9,10 @@ TEST(Troubles, BeginWithTheirSource) {
   EXPECT_EQ(TroubleOfDriver("it hangs"), "driver: it hangs");
   EXPECT_EQ(TroubleOfStore("disk full"), "store: disk full");
   EXPECT_EQ(TroubleOfConfiguration("f:1: no such key"),
-            "configuration: the new one was rejected, so the previous one stays in force: f:1: no "
+            "configuration: the new version was rejected; the previous one stays in force: f:1: no "
             "such key");
   EXPECT_EQ(TroubleOfConfiguration("configuration: f: No such file"),
-            "configuration: the new one was rejected, so the previous one stays in force: f: No "
+            "configuration: the new version was rejected; the previous one stays in force: f: No "
             "such file");
   EXPECT_EQ(UnknownGroup("no group 'x'"),
             "configuration: daemon.allow_groups: no group 'x'; correct it and reload carmad");

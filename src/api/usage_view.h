@@ -31,9 +31,9 @@ struct UsageView {
     field("qos", view.qos, "Class of service.");
     field("period", view.period, "Month or day in UTC, 2026-03 or 2026-03-17.");
     field("tasks", view.tasks, "Number of tasks that held GPUs.");
-    field("attempts", view.attempts, "How often these tasks were started.");
+    field("attempts", view.attempts, "Number of times these tasks were started.");
     field("gpu_s", view.gpu_s,
-          "GPU time: seconds from each start to its end, times the number of GPUs of the attempt.");
+          "GPU time: the duration of each attempt in seconds, times its number of GPUs.");
     field("share_s", view.share_s,
           "GPU time weighted by the share kept from other tasks: promised memory or "
           "predicted activity, whichever is larger.");
@@ -41,7 +41,7 @@ struct UsageView {
     field("energy_j", view.energy_j,
           "GPU energy during the attempts, divided evenly among the tasks on each GPU; null: "
           "unknown.");
-    field("ooms", view.ooms, "Number of starts that ended because the task ran out of GPU memory.");
+    field("ooms", view.ooms, "Number of attempts that ran out of GPU memory.");
     field("promised_mib_s", view.promised_mib_s,
           "GPU memory promised to the attempts, multiplied by time.");
     field("unused_mib_s", view.unused_mib_s,

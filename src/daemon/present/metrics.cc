@@ -82,7 +82,7 @@ constexpr SometimesGauge kSometimesGauges[] = {
     {"carma_gpu_sm_active_p95_ratio", "95th percentile of the SM activity over the window.",
      [](const Monitor& monitor, core::GpuIndex gpu) { return monitor.WindowP95(gpu); }},
     {"carma_gpu_sm_active_ewma_ratio",
-     "Exponentially weighted SM activity, which follows changes faster than the mean.",
+     "Exponentially weighted average of the SM activity; reacts to changes faster than the mean.",
      [](const Monitor& monitor, core::GpuIndex gpu) { return monitor.WindowEwma(gpu); }},
 };
 
@@ -375,7 +375,7 @@ std::string MetricsText(Engine* engine, const Monitor* monitor, store::Store& st
           "1 while the store refuses writes, for example because the disk is full.",
           engine != nullptr && !engine->store_trouble().empty() ? 1 : 0);
   out.One("carma_daemon_closed", "gauge",
-          "1 while the server is closed until its machine reboots, so no task starts.",
+          "1 while the server is closed until the next reboot, so no task starts.",
           engine != nullptr && engine->closing() ? 1 : 0);
   out.One("carma_daemon_config_failing", "gauge",
           "1 if the last configuration reload found an error.",

@@ -458,7 +458,7 @@ std::string CollocationLine(const config::Settings& settings, const Monitor* mon
   line += ". mig: a MIG instance ";
   line += settings.policy.share_mig ? "is shared using streams, like a whole GPU"
                                     : "holds one task at a time";
-  return line + "; the hardware enforces its memory and SMs";
+  return line + "; the hardware enforces its memory and SM limits";
 }
 
 }  // namespace carma::daemon
