@@ -130,7 +130,7 @@ TEST_F(Gpus, ATaskMayRequestAShareOfTheSms) {
   EXPECT_EQ(task.sm_share, 0.5);
   EXPECT_THAT(task.command, ElementsAre(script, "x")) << "the source is shown, not only the name";
   EXPECT_THAT(site.Carma({"show", std::to_string(task.id)}).out,
-              HasSubstr("SM limit      at most 50% of each GPU's"));
+              HasSubstr("SM limit      at most 50% of each GPU's SMs"));
   const Ran refused = site.Carma({"submit", "--sm-share", "50", "true"});
   EXPECT_EQ(refused.code, 2);
   EXPECT_THAT(refused.err, HasSubstr("--sm-share: expected a share like 30% or 0.3, not '50'"));

@@ -45,7 +45,7 @@ carma list                                                                # 18: 
 carma cancel --name pair && carma cancel --name both
 
 carma submit -J half --gpu 0 --gpu-mem 4G --sm-share 50% -- carma-simtask --memory-mib 3000 --solo-s 9000
-carma show                                                                # 17: at most 50% of each GPU's
+carma show                                                                # 17: at most 50% of each GPU's SMs
 carma submit -J third --gpu 0 --gpu-mem 4G --sm-share 30% -- carma-simtask --memory-mib 3000 --solo-s 9000
 carma list -t running -o name                                             # 19: third
 carma submit -J more --gpu 0 --gpu-mem 4G --sm-share 40% -- true

@@ -212,7 +212,7 @@ Result<Unit> Check(Context& context, const Batch& batch, const std::string& name
 }  // namespace
 
 Result<Unit> RunBatch(Context& context, const SubmitFlags& flags) {
-  if (flags.batch.empty()) return Invalid("--lines: needs --batch");
+  if (flags.batch.empty()) return Invalid("--lines requires --batch");
   if (!context.words.empty() || flags.wait)
     return Invalid("--batch cannot be combined with a command, a script or --wait");
   if (!flags.lines && !flags.settings.empty())

@@ -203,7 +203,7 @@ Result<Described> Describe(const SubmitFlags& flags, const std::vector<std::stri
   if (!flags.sbatch.empty()) CARMA_TRY(task::ApplySbatch(flags.sbatch, description));
   CARMA_TRY(ApplyOptions(flags, description));
   if (flags.here && description.array())
-    return Invalid("--array: a terminal can run only one task");
+    return Invalid("--array: only a single task can run in a terminal");
   auto specs = CARMA_TRY(description.Finish(caller));
   Described described;
   CARMA_TRY(TrainingFinder().Add(description, specs.front(), described.notes));

@@ -202,8 +202,8 @@ Result<Unit> OtherNotation(const std::string& path, const std::vector<ConfigValu
   std::string lines;
   for (const auto& [name, value] : changed)
     lines += fmt::format("{}{} = {}", lines.empty() ? "" : ", ", name, value);
-  return Invalid("{}: carma init cannot edit keys in this file's notation; set by hand: {}", path,
-                 lines);
+  return Invalid("{}: carma init cannot edit keys in this file's notation; set these by hand: {}",
+                 path, lines);
 }
 
 Result<Unit> RunInit(Context& context, const Flags& flags) {

@@ -119,7 +119,7 @@ TEST_F(Init, RefusesToEditAnUnusualNotation) {
     std::ofstream(path_) << text;
     const Ran ran = Run({"--yes", "--order", "fair"});
     EXPECT_EQ(ran.exit_code, 2) << text;
-    EXPECT_THAT(ran.err, HasSubstr("set by hand: policy.order = \"fair\"")) << text;
+    EXPECT_THAT(ran.err, HasSubstr("set these by hand: policy.order = \"fair\"")) << text;
     EXPECT_EQ(Text(), text);
   }
 }

@@ -133,8 +133,8 @@ Result<Unit> RunLease(Context& context, SubmitFlags flags) {
   for (const auto& [option, value] : flags.settings) {
     if (IsForLease(option)) continue;
     return Invalid(
-        "--{}: a lease does not start its process and cannot do this; use carma run or carma "
-        "submit",
+        "--{}: not available for leases, because carmad does not start their processes; use carma "
+        "run or carma submit",
         option);
   }
   if (context.words.empty()) return Invalid("expected a command (see carma lease --help)");

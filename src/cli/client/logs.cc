@@ -94,9 +94,8 @@ base::Error Unreadable(const base::Error& error, const api::TaskView& task,
   if (error.code != ErrorCode::kNotFound)
     return {error.code, "the output of " + who + " is in " + path + ": " + error.message};
   if (std::string why = NeverStarted(task); !why.empty()) return {error.code, std::move(why)};
-  return {error.code, HasStarted(task)
-                          ? "output file " + path + " of " + who + " does not exist (any more)"
-                          : who + " has not started; its output will be in " + path};
+  return {error.code, HasStarted(task) ? "output file " + path + " of " + who + " is missing"
+                                       : who + " has not started; its output will be in " + path};
 }
 
 Result<Unit> Follow(Context& context, std::uint64_t id, OutputReader& reader,

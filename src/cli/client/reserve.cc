@@ -61,7 +61,7 @@ Result<Unit> ReadWhich(const ReserveFlags& flags, core::Reservation& booking) {
     booking.gpu_type = CARMA_TRY(base::Wrap(task::ParseGpuType(flags.type), "--type"));
   if (flags.count > 0) booking.count = flags.count;
   if (names.empty() && !booking.gpu_type && !booking.count)
-    return Invalid("expected GPUs: --gpus 0,1, --gpus all, --count N, or --type NAME");
+    return Invalid("expected --gpus (such as 0,1 or all), --count N or --type NAME");
   return Unit{};
 }
 

@@ -108,7 +108,7 @@ std::string MethodText(const TaskView& task) {
     return limited ? "streams (kernels take turns)"
                    : "streams (kernels take turns), no limits enforced";
   if (method == core::SharingMethod::kMig)
-    return "a MIG instance; the hardware enforces its memory and SMs";
+    return "a MIG instance; the hardware enforces its memory and SM limits";
   if (method != core::SharingMethod::kMps) return base::Printable(task.sharing, 40);
   std::vector<std::string> limits;
   if (task.memory_limit_mib > 0)
@@ -191,7 +191,7 @@ void AddSharing(const TaskView& task, std::int64_t now_ms, Facts& facts) {
   facts.Add(task.sharing.empty() ? "Sharing" : "", base::Printable(task.sharing_note, 400));
   if (task.sm_share)
     facts.Add("SM limit",
-              fmt::format("at most {}% of each GPU's", std::lround(*task.sm_share * 100)));
+              fmt::format("at most {}% of each GPU's SMs", std::lround(*task.sm_share * 100)));
   if (task.max_slowdown)
     facts.Add("Slowdown", fmt::format("at most {:g} times its run time when running alone",
                                       *task.max_slowdown));
@@ -334,7 +334,7 @@ std::string Explanation(const api::ExplainView& explain) {
   const TaskView& task = explain.task;
   std::string out;
   if (!explain.store_trouble.empty() && !HasEnded(task)) {
-    out = "carmad cannot write its database (" + base::Printable(explain.store_trouble, 400) +
+    out = "carmad cannot write to its database (" + base::Printable(explain.store_trouble, 400) +
           "): no tasks start, and the following has not taken effect yet.\n";
   }
   out += "Task " + std::to_string(task.id) + " " + Line(task.name) + " ";

@@ -147,11 +147,11 @@ TEST_F(TaskTextTest, SharingShowsTheEnforcedLimits) {
        "of "
        "12.0G on each GPU\n"},
       {{.sharing = "mig"},
-       "  Sharing       a MIG instance; the hardware enforces its memory and SMs\n"},
+       "  Sharing       a MIG instance; the hardware enforces its memory and SM limits\n"},
       {{.sharing = "streams", .sharing_note = "no MPS for root", .sm_share = 0.3},
        "  Sharing       streams (kernels take turns), no limits enforced\n"
        "                no MPS for root\n"
-       "  SM limit      at most 30% of each GPU's\n"},
+       "  SM limit      at most 30% of each GPU's SMs\n"},
   };
   for (const Case& c : cases) {
     TaskView task = c.task;
@@ -196,9 +196,10 @@ TEST_F(TaskTextTest, ExplanationSpeaksInSentences) {
             "It requests 20.0G, the amount that similar tasks have needed.\n");
   api::ExplainView unwritten = explain;
   unwritten.store_trouble = "no space left on the disk that holds /var/lib/carma";
-  EXPECT_THAT(Explanation(unwritten),
-              ::testing::StartsWith("carmad cannot write its database (no space left on the disk "
-                                    "that holds /var/lib/carma): no tasks start"));
+  EXPECT_THAT(
+      Explanation(unwritten),
+      ::testing::StartsWith("carmad cannot write to its database (no space left on the disk "
+                            "that holds /var/lib/carma): no tasks start"));
   api::ExplainView behind = explain;
   behind.task.reason = "Priority";
   EXPECT_THAT(Explanation(behind), ::testing::HasSubstr("Rules: magm\n"))

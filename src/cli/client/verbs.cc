@@ -13,10 +13,10 @@ namespace carma::cli {
 namespace {
 
 constexpr const char* kTasksHelp =
-    "tasks: 42, 42,43, 40-45, 40_3 (index 3 of array 40), @ (my last one), @~2 (two before it)";
+    "tasks: 42; 42,43; 40-45; 40_3 (index 3 of array 40); @ (my last one); @~2 (two before it)";
 // Like kTasksHelp, for verbs that wait for tasks or change them.
 constexpr const char* kArraysHelp =
-    "tasks: 42, 42,43, 40-45, 40_3 (of array 40), @ (my last task or array), @~2 (two before it)";
+    "tasks: 42; 42,43; 40-45; 40_3 (of array 40); @ (my last task or array); @~2 (two before it)";
 
 Syntax AddVerb(Syntax app, const char* name, const char* help, const std::string& example) {
   const Syntax verb = app.AddVerb(name, help);
@@ -148,7 +148,7 @@ void AddList(Syntax app, Context& context) {
       .Range(std::size_t{1}, std::size_t{10'000'000});
   verb.AddFlag("-a,--all", flags->all, "include ended tasks, newest first");
   verb.AddFlag("--unfold", flags->unfold,
-               "one row for each waiting array task, even if they are identical");
+               "one row for each waiting array task, even for identical ones");
   verb.AddFlag("--tree", flags->tree, "show each task below the task it depends on");
   verb.AddOption("-o,--format", "LIST", flags->columns, "columns, listed below");
   verb.AddFlag("--no-header", flags->no_titles, "omit the header line");
@@ -310,7 +310,7 @@ void AddGpus(Syntax app, Context& context) {
       "  carma gpus --history 6h   activity, memory and power; each line ends with its mean,\n"
       "                            or its maximum for peaks\n");
   verb.AddOption("gpus", "", flags->gpus.gpus,
-                 "indices or UUIDs: 0, 0,2, 0-3, GPU-… (default: all)");
+                 "indices or UUIDs: 0; 0,2; 0-3; GPU-… (default: all)");
   verb.AddFlag("-v,--verbose", flags->gpus.verbose,
                "every metric with its source, tasks, other processes, alerts");
   const Option history =
@@ -332,7 +332,7 @@ void AddGpus(Syntax app, Context& context) {
 Syntax AddGpuChange(Syntax app, const std::string& name, const char* help, const char* example,
                     const std::shared_ptr<GpuChangeFlags>& flags) {
   const Syntax verb = AddVerb(app, name.c_str(), help, example);
-  verb.AddOption("gpus", "", flags->gpus, "indices or UUIDs: 0, 0,2, 0-3, GPU-…, all").Required();
+  verb.AddOption("gpus", "", flags->gpus, "indices or UUIDs: 0; 0,2; 0-3; GPU-…; all").Required();
   return verb;
 }
 
@@ -372,9 +372,9 @@ void AddStatus(Syntax app, Context& context) {
   auto flags = std::make_shared<Flags>();
   const Syntax verb = AddVerb(app, "status", "Show the daemon's version, rules, tasks and problems",
                               "  carma status --wait      for scripts: waits until it responds and "
-                              "has searched for GPUs\n");
+                              "has finished looking for GPUs\n");
   verb.AddFlag("--wait", flags->wait,
-               "keep trying until carmad responds and has searched for GPUs");
+               "keep trying until carmad responds and has finished looking for GPUs");
   verb.AddOption("--timeout", "S", flags->timeout_s, "how long --wait keeps trying (default: 30)")
       .Range(0.0, 86'400.0);
   verb.OnRun([&context, flags] {

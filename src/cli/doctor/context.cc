@@ -50,7 +50,7 @@ std::string RemedyOf(const gpu::ContextTrouble& trouble) {
       return "try again while nothing is starting on the GPU; run as root on the host, where the "
              "driver lists processes";
     case Kind::kMachine:
-      return "run an installed carma doctor, or use --no-measure";
+      return "run carma doctor from a complete installation, or use --no-measure";
   }
   return "";
 }

@@ -147,7 +147,7 @@ Finding CheckDisk(const Result<DiskFacts>& disk) {
   if (!disk->writable) {
     return {"disk", Level::kBad,
             base::Printable(disk->path) + " is not writable, but must contain daemon.state_dir",
-            "set daemon.state_dir to a folder that carmad can create and write"};
+            "set daemon.state_dir to a folder that carmad can create and write to"};
   }
   std::string text = fmt::format(
       "{} free at {}", base::FormatMib(static_cast<std::int64_t>(disk->free_bytes / kMib)),

@@ -181,7 +181,8 @@ TEST_F(DoctorMps, NeedsAProgramThatCanBeRun) {
   EXPECT_THAT(Check()[0].text, HasSubstr("/usr/bin/nvidia-cuda-mps-control; at most 48 processes"));
   EXPECT_THAT(Check()[0].text, HasSubstr("memory is limited for tasks on one GPU"));
   settings_.mps_servers = task::MpsScope::kGpu;
-  EXPECT_THAT(Check()[0].text, HasSubstr("each limited to its task's promise plus policy.margin"));
+  EXPECT_THAT(Check()[0].text,
+              HasSubstr("each process is limited to its task's promise plus policy.margin"));
   settings_.mps_memory_limit = false;
   EXPECT_THAT(Check()[0].text, HasSubstr("memory is not limited"));
   settings_.mps_control = "/opt/mps-control";

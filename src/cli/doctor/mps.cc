@@ -152,7 +152,7 @@ class MpsCheck {
                 "uses instead");
     } else {
       Add(Level::kOk,
-          fmt::format("{}; at most {} processes per server, {}; {}", base::Printable(program),
+          fmt::format("{}; at most {} processes per server; {}; {}", base::Printable(program),
                       settings_.mps_clients, MemoryText(), OwnText(own_)));
       if (trial) Tried(*trial);
     }
@@ -175,7 +175,7 @@ class MpsCheck {
     if (!settings_.mps_memory_limit) return "memory is not limited (collocation.mps_memory_limit)";
     if (settings_.mps_servers != task::MpsScope::kGpu)
       return "memory is limited for tasks on one GPU (collocation.mps_servers)";
-    return "the memory of each limited to its task's promise plus policy.margin";
+    return "the memory of each process is limited to its task's promise plus policy.margin";
   }
 
   std::string TrialRemedy(const base::Error& why) const {
@@ -230,7 +230,7 @@ class MpsCheck {
     const std::string existing = Existing(root_, settings_.mps_dir);
     struct stat facts {};
     const char* const remedy =
-        "set collocation.mps_dir to a folder that carmad can create and write; until then tasks "
+        "set collocation.mps_dir to a folder that carmad can create and write to; until then tasks "
         "share GPUs through streams";
     if (::stat((root_ + existing).c_str(), &facts) != 0 || !S_ISDIR(facts.st_mode))
       return Add(Level::kBad, base::Printable(existing) + " is not a folder", remedy);

@@ -156,7 +156,7 @@ void AddKnowledge(Context& context, estimate::Question& question, estimate::Hist
       GetKnowledge(context.client(), question.signature, question.kin, question.gpu_type);
   if (!known) {
     sheet.remarks.push_back((known.error().code == ErrorCode::kUnavailable
-                                 ? "no daemon answers"
+                                 ? "no daemon responded"
                                  : known.error().message) +
                             ": using the shipped constants, without history");
     return;

@@ -177,7 +177,7 @@ std::string PromiseLine(const EstimateSheet& sheet) {
   const Answer* given = answer_of("given");
   const Answer* predicted = answer_of(known.method);
   if (given != nullptr && (known.prefer_given || predicted == nullptr)) {
-    return fmt::format("\ncarmad would promise {}, which the task requests\n",
+    return fmt::format("\ncarmad would promise {}, as the task requests\n",
                        base::FormatMib(given->point_mib));
   }
   if (predicted == nullptr) return "";

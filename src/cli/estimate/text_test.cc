@@ -105,7 +105,7 @@ TEST_F(EstimateTextTest, StatedMemoryIsPromisedUnlessPredictionsTakePrecedence) 
   given.point_mib = given.bound_mib = 20'480;
   sheet_.opinions.push_back({"given", given});
   EXPECT_THAT(EstimateText(sheet_, false, {}),
-              HasSubstr("carmad would promise 20.0G, which the task requests"));
+              HasSubstr("carmad would promise 20.0G, as the task requests"));
   sheet_.knowledge->prefer_given = false;
   EXPECT_THAT(EstimateText(sheet_, false, {}), HasSubstr("carmad would promise at most 9.0G"));
 }

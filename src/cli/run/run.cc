@@ -215,7 +215,7 @@ Result<Unit> RunHere(Context& context, RunFlags flags) {
       .name = listener.name(), .terminal = streams.terminal, .once = ComesOnce(STDIN_FILENO)};
   const auto described = CARMA_TRY(DescribeWords(context, flags.submit));
   if (!described.specs.empty())
-    return Invalid("--param: a sweep is several tasks; use carma submit instead");
+    return Invalid("--param: a sweep creates several tasks; use carma submit instead");
   const auto answer = CARMA_TRY(SubmitTasks(context.client(), {described.spec}));
   for (const std::string& warning : answer.value.warnings) Warn(context, warning);
   Runner(context, flags, std::move(listener), streams).Run(answer.value.first);

@@ -31,7 +31,7 @@ std::int64_t GibOf(const api::GpuView& gpu) {
 Finding CheckCarmad(const SlurmFacts& facts) {
   if (facts.gpus)
     return {"carmad", Level::kOk,
-            fmt::format("responds at {}; {} GiB on {} for tasks", facts.socket,
+            fmt::format("responds at {}; {} GiB on {} available to tasks", facts.socket,
                         UsableGib(*facts.gpus), base::Counted(std::ssize(*facts.gpus), "GPU"))};
   return {"carmad", Level::kBad, facts.gpus.error().message,
           "systemctl start carmad, and see carma doctor"};
