@@ -146,8 +146,8 @@ int Hold(Arguments& arguments, Server* server) {
   const auto residency = server->Join(arrival, shortage);
   if (!residency) return Complain(residency.error());
   if (shortage) {
-    return Complain({ErrorCode::kUnavailable, "hold: only " + std::to_string(shortage->free_mib) +
-                                                  " MiB are free on that GPU"});
+    return Complain({ErrorCode::kUnavailable,
+                     "hold: only " + std::to_string(shortage->free_mib) + " MiB free on that GPU"});
   }
   std::cout << "holding " << arguments.mib << " MiB\n" << std::flush;
   int number = 0;

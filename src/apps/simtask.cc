@@ -42,7 +42,7 @@ void AddWork(CLI::App& app, TrainingOptions& options) {
 
 void AddFailures(CLI::App& app, TrainingOptions& options, std::string& framework) {
   app.add_option("--framework", framework,
-                 "framework whose messages to print: pytorch, tensorflow, jax");
+                 "print the messages of this framework: pytorch, tensorflow, jax");
   app.add_option("--crash-s", options.crash_s,
                  "seconds from a failed allocation until the task exits")
       ->check(kSpan);
