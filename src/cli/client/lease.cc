@@ -133,8 +133,7 @@ Result<Unit> RunLease(Context& context, SubmitFlags flags) {
   for (const auto& [option, value] : flags.settings) {
     if (IsForLease(option)) continue;
     return Invalid(
-        "--{}: not available for leases, because carmad does not start their processes; use carma "
-        "run or carma submit",
+        "--{}: carmad does not start a lease's process; use carma run or carma submit instead",
         option);
   }
   if (context.words.empty()) return Invalid("expected a command (see carma lease --help)");

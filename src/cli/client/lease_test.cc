@@ -23,7 +23,8 @@ TEST_F(App, LeaseRefusesUnsupportedOptions) {
     words.insert(words.end(), {"--", "true"});
     const Ran ran = Run(words);
     EXPECT_EQ(ran.exit_code, 2) << option[0];
-    EXPECT_NE(ran.err.find(": not available for leases"), std::string::npos) << ran.err;
+    EXPECT_NE(ran.err.find(": carmad does not start a lease's process"), std::string::npos)
+        << ran.err;
   }
   const Ran missing = Run({"lease", "--", "/no/such/program"});
   EXPECT_EQ(missing.err.substr(0, 36), "carma: no lease: no program '/no/suc") << missing.err;
