@@ -80,7 +80,7 @@ TEST_F(TopSystem, ShowsGpusAndTasksAndActsOnThem) {
   screen.Press("Escape");
   ASSERT_TRUE(screen.Shows("1 waiting"));
   screen.Press("e");
-  ASSERT_TRUE(screen.Shows("Why task 2 is waiting or runs where it does")) << screen.Text();
+  ASSERT_TRUE(screen.Shows("Why task 2 is waiting, or why it runs where it does")) << screen.Text();
   screen.Press("q");
   // Holds, releases and cancels the task. Cancelling requires confirmation.
   screen.Press("h");

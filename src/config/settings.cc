@@ -438,9 +438,10 @@ Result<Reread> LoadAgain(const Sources& sources, const Loaded& running) {
   // Validates again, because the kept values may contradict new values or set other keys.
   Result<Loaded> loaded = kept.Finish();
   if (!loaded) {
-    return base::Wrap(loaded.error(),
-                      fmt::format("while these keys keep their old values until a restart ({})",
-                                  base::Join(reread.need_restart, ", ")));
+    return base::Wrap(
+        loaded.error(),
+        fmt::format("conflict with keys that keep their old values until a restart ({})",
+                    base::Join(reread.need_restart, ", ")));
   }
   for (const Key& key : AllKeys()) {
     if (loaded->origins.at(key.name).value != running.origins.at(key.name).value)

@@ -100,10 +100,10 @@ Finding CheckProlog(const SlurmFacts& facts) {
   if (!IsSet(prolog))
     return {"prolog", Level::kWarn,
             "none: while carmad is down, this node accepts job after job, and all of them fail",
-            "set Prolog to what carma slurm config prints"};
+            "set Prolog as printed by 'carma slurm config'"};
   if (!MayCallCarma(facts.prolog))
     return {"prolog", Level::kWarn, prolog + " does not mention carma",
-            "run carma slurm guard in it"};
+            "call 'carma slurm guard' from it"};
   const std::string parameters = ValueOf(facts.config, "SchedulerParameters");
   if (!HasWord(parameters, "nohold_on_prolog_fail"))
     return {"prolog", Level::kWarn, "jobs that start while carmad is down stay held",
@@ -115,10 +115,10 @@ Finding CheckEpilog(const SlurmFacts& facts) {
   const std::string epilog = ValueOf(facts.config, "Epilog");
   if (!IsSet(epilog))
     return {"epilog", Level::kWarn, "none: processes that outlive their job keep its GPUs",
-            "set Epilog to what carma slurm config prints"};
+            "set Epilog as printed by 'carma slurm config'"};
   if (!MayCallCarma(facts.epilog))
     return {"epilog", Level::kWarn, epilog + " does not mention carma",
-            "run carma slurm epilog in it"};
+            "call 'carma slurm epilog' from it"};
   return {"epilog", Level::kOk, epilog};
 }
 

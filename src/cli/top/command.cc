@@ -148,7 +148,7 @@ Result<Unit> RunTop(Context& context, double interval_s) {
     return Unit{};
   }
   if (::isatty(STDIN_FILENO) != 1 || ::isatty(STDOUT_FILENO) != 1)
-    return Invalid("top: expected a terminal (carma list and carma gpus need none)");
+    return Invalid("top: expected a terminal (carma list and carma gpus work without one)");
   return Top(context, interval_s).Run();
 }
 

@@ -216,13 +216,13 @@ std::vector<std::string> Wrapped(const std::string& text, int columns) {
 
 constexpr std::string_view kHelp =
     "Up, Down, PgUp, PgDn, Home, End   choose a task\n"
-    "Enter   its details               e   why it is waiting, or runs where it does\n"
+    "Enter   its details               e   why it is waiting, or why it runs there\n"
     "l       the end of its output     c   cancel it (asks first)\n"
     "h       hold it, or release it\n"
     "\n"
     "s       sort: queue, user, memory, time\n"
     "/       show only tasks with this text in their name, user, state or reason\n"
-    "u       only mine                 a   ended tasks, too\n"
+    "u       show only my tasks        a   also show ended tasks\n"
     "g       show or hide the GPUs\n"
     "q, Esc  back, or quit\n"
     "\n"
@@ -272,7 +272,7 @@ std::string PageTitle(const TopState& state) {
     case TopPage::kFacts:
       return fmt::format("Task {}", state.selected);
     case TopPage::kExplanation:
-      return fmt::format("Why task {} is waiting or runs where it does", state.selected);
+      return fmt::format("Why task {} is waiting, or why it runs where it does", state.selected);
     case TopPage::kOutput:
       return fmt::format("End of task {}'s output", state.selected);
     default:

@@ -37,7 +37,7 @@ Verdict CheckHost(const HostNeed& need, const HostView& host) {
   };
   if (host.cpus > 0 && need.cpus > host.cpus) {
     return refuse(Fit::kNever, ReasonCode::kCpus,
-                  fmt::format("The task asks for {}, but this server has {} for tasks.",
+                  fmt::format("The task asks for {}, but tasks on this server can use at most {}.",
                               base::Counted(need.cpus, "CPU"), host.cpus));
   }
   if (host.cpus > 0 && need.own_cpus && need.cpus > host.cores) {
@@ -46,10 +46,11 @@ Verdict CheckHost(const HostNeed& need, const HostView& host) {
                               base::Counted(need.cpus, "dedicated core"), host.cores));
   }
   if (host.memory_mib > 0 && need.memory_mib > host.memory_mib) {
-    return refuse(Fit::kNever, ReasonCode::kHostMemory,
-                  fmt::format("The task asks for {} of main memory, but this server has {} "
-                              "for tasks.",
-                              base::FormatMib(need.memory_mib), base::FormatMib(host.memory_mib)));
+    return refuse(
+        Fit::kNever, ReasonCode::kHostMemory,
+        fmt::format("The task asks for {} of main memory, but tasks on this server can use "
+                    "at most {}.",
+                    base::FormatMib(need.memory_mib), base::FormatMib(host.memory_mib)));
   }
   if (host.cpus > 0 && need.cpus > host.free_cpus) {
     return refuse(Fit::kNotNow, ReasonCode::kCpus,

@@ -97,7 +97,7 @@ class GpuRuleParser {
     if (text_.size() > GpuRule::kMaxBytes)
       return Invalid("longer than {} bytes", GpuRule::kMaxBytes);
     if (Result<Unit> read = Either(); !read) return std::unexpected(read.error());
-    if (!Rest().empty()) return Expected("an operator or the end");
+    if (!Rest().empty()) return Expected("an operator or the end of the expression");
     rule_.text_ = std::string(text_);
     return std::move(rule_);
   }
@@ -117,7 +117,7 @@ class GpuRuleParser {
   std::unexpected<base::Error> Expected(std::string_view what) {
     const std::string_view rest = Rest();
     const std::string found =
-        rest.empty() ? "the end" : fmt::format("'{}'", base::Printable(rest, 20));
+        rest.empty() ? "the end of the expression" : fmt::format("'{}'", base::Printable(rest, 20));
     return Invalid("at character {}: expected {}, not {}", at_ + 1, what, found);
   }
   // The next name; empty if the next token is not a name.
@@ -141,7 +141,7 @@ class GpuRuleParser {
   Result<Unit> Push(GpuRule::Step step) {
     rule_.steps_.push_back(step);
     if (++waiting_ <= GpuRule::kMaxDepth) return Unit{};
-    return Invalid("at character {}: nested deeper than {} values", at_ + 1, GpuRule::kMaxDepth);
+    return Invalid("at character {}: more than {} nested values", at_ + 1, GpuRule::kMaxDepth);
   }
   void Apply(Op op, int operands) {
     rule_.steps_.push_back({.op = op});

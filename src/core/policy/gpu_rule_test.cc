@@ -62,16 +62,17 @@ TEST(GpuRule, ReadsTheTaskAndTheGpu) {
 
 TEST(GpuRule, ReportsThePositionOfAMistake) {
   const std::pair<std::string, const char*> cases[] = {
-      {"", "at character 1: expected a number, a name or '(', not the end"},
-      {"free_mib -", "at character 11: expected a number, a name or '(', not the end"},
+      {"", "at character 1: expected a number, a name or '(', not the end of the expression"},
+      {"free_mib -",
+       "at character 11: expected a number, a name or '(', not the end of the expression"},
       {"fre_mib * 2",
        "at character 1: expected a quantity listed in docs/server/policies.md, not 'fre_mib * "
        "2'"},
-      {"2 * (tasks + 1", "at character 15: expected ')', not the end"},
+      {"2 * (tasks + 1", "at character 15: expected ')', not the end of the expression"},
       {"min(1)", "at character 6: expected ',', not ')'"},
-      {"1 2", "at character 3: expected an operator or the end, not '2'"},
+      {"1 2", "at character 3: expected an operator or the end of the expression, not '2'"},
       {"1..2", "at character 1: expected a number, not '1..2'"},
-      {"tasks = 1", "at character 7: expected an operator or the end, not '= 1'"},
+      {"tasks = 1", "at character 7: expected an operator or the end of the expression, not '= 1'"},
       {std::string(401, '1'), "longer than 400 bytes"},
       {std::string(60, '(') + "1", "at character 33: expected fewer parentheses"},
   };

@@ -161,7 +161,7 @@ bool CheckExclusivity(const Question& q) {
   if (!q.need.exclusive || q.gpu.Idle()) return true;
   return NotNow(q, ReasonCode::kExclusive, [&] {
     return fmt::format(
-        "The task needs GPU {} to itself, but {} there.", q.gpu.index,
+        "The task needs GPU {} to itself, but {} using it.", q.gpu.index,
         WhoIsThere(q.gpu) + (q.gpu.tasks + q.gpu.foreign_processes == 1 ? " is" : " are"));
   });
 }
@@ -169,7 +169,7 @@ bool CheckExclusivity(const Question& q) {
 bool CheckIdle(const Question& q) {
   if (!q.need.idle_gpu || q.gpu.Idle()) return true;
   return NotNow(q, ReasonCode::kExclusive, [&] {
-    return fmt::format("The task may start only on an idle GPU, and GPU {} has {}.", q.gpu.index,
+    return fmt::format("The task may start only on an idle GPU, but GPU {} has {}.", q.gpu.index,
                        WhoIsThere(q.gpu));
   });
 }
@@ -306,8 +306,8 @@ bool CheckTurns(const Question& q) {
   if (use < kTurnsBelow) return true;
   return NotNow(q, ReasonCode::kSmBusy, [&] {
     return fmt::format(
-        "GPU {} is {} % used, and this task would take turns with the tasks there (other users' or "
-        "multi-GPU tasks); it may join once use is below {} %, or after it has waited {}.",
+        "GPU {} is {} % busy, and this task would take turns with the tasks there (other users' or "
+        "multi-GPU tasks); it may join once that drops below {} %, or after waiting {}.",
         gpu.index, Percent(use), Percent(kTurnsBelow), base::FormatSpan(kTurnsAfter));
   });
 }
@@ -358,8 +358,8 @@ bool CheckThroughput(const Question& q) {
   if (gain >= *q.config.min_gain * own) return true;
   return NotNow(q, ReasonCode::kGain, [&] {
     return fmt::format(
-        "Alongside the {} on GPU {}, it would add throughput worth {} % of its own activity; at "
-        "least {} % is required.",
+        "Alongside the {} on GPU {}, it would add only {} % of its activity to the GPU's "
+        "throughput; at least {} % is required.",
         base::Counted(std::ssize(gpu.residents), "task"), gpu.index,
         Percent(own > 0 ? gain / own : 0), Percent(*q.config.min_gain));
   });

@@ -122,7 +122,8 @@ Result<Unit> Validate(const PolicyConfig& config) {
   if (FindMapper(config.mapper)->name == kScoreMapper && !config.score)
     return Invalid("mapper: \"score\" requires policy.score to be set");
   if (config.sm_cap && !(*config.sm_cap > 0 && *config.sm_cap <= 1))
-    return Invalid("sm_cap: {} is not a fraction above 0 and at most 1", *config.sm_cap);
+    return Invalid("sm_cap: {} is out of range; expected more than 0 and at most 1",
+                   *config.sm_cap);
   for (const auto& [name, mib] :
        {std::pair("margin_mib", config.margin_mib), std::pair("floor_mib", config.floor_mib),
         std::pair("recovery_step_mib", config.recovery_step_mib),
@@ -132,13 +133,13 @@ Result<Unit> Validate(const PolicyConfig& config) {
   }
   if (Result<Unit> sound = ValidateSpans(config); !sound) return sound;
   if (config.min_gain && !(*config.min_gain >= 0 && *config.min_gain <= 1))
-    return Invalid("min_gain: {} is not a fraction from 0 to 1", *config.min_gain);
+    return Invalid("min_gain: {} is not between 0 and 1", *config.min_gain);
   if (config.max_slowdown &&
       !(*config.max_slowdown >= 1 && *config.max_slowdown <= kMostSlowdown)) {
     return Invalid("max_slowdown: {} is not between 1 and {}", *config.max_slowdown, kMostSlowdown);
   }
   if (!(config.floor_share >= 0 && config.floor_share < 1))
-    return Invalid("floor_share: {} is not a fraction of at least 0 and below 1",
+    return Invalid("floor_share: {} is out of range; expected at least 0 and less than 1",
                    config.floor_share);
   if (Result<Unit> sound = Validate(config.slots); !sound) return sound;
   return ValidateCounts(config);

@@ -404,8 +404,8 @@ TEST(Guards, TasksThatTakeTurnsShareOnlyLittleUsedGpus) {
   EXPECT_EQ(waits.reason.code, ReasonCode::kSmBusy);
   EXPECT_EQ(
       *waits.reason.text,
-      "GPU 3 is 40 % used, and this task would take turns with the tasks there (other users' or "
-      "multi-GPU tasks); it may join once use is below 40 %, or after it has waited 6:00:00.");
+      "GPU 3 is 40 % busy, and this task would take turns with the tasks there (other users' or "
+      "multi-GPU tasks); it may join once that drops below 40 %, or after waiting 6:00:00.");
   gpu.delivered = 0.39;
   EXPECT_EQ(FitOf(config, need, gpu), Fit::kFits);
   gpu.delivered = 0.9;
