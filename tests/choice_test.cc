@@ -40,7 +40,7 @@ TEST_F(Choice, TasksRunOnTheGpusThatTheyRequest) {
 TEST_F(Choice, RefusesMissingGpuTypesAndListsTheServersOwn) {
   const Ran type = site.Carma({"submit", "--gpu-type", "h100", "--", "true"});
   EXPECT_EQ(type.code, 1);
-  EXPECT_THAT(type.err, HasSubstr("2 of NVIDIA A100"));
+  EXPECT_THAT(type.err, HasSubstr("2x NVIDIA A100"));
   EXPECT_NE(site.Carma({"submit", "--gpu", "3", "--", "true"}).code, 0);
   EXPECT_NE(site.Carma({"submit", "--gpus", "t4:2", "--", "true"}).code, 0);
   EXPECT_NE(site.Carma({"submit", "-G", "3", "--linked", "--", "true"}).code, 0);

@@ -10,7 +10,7 @@ namespace {
 class Given : public Estimator {
  public:
   Result<Answer> Ask(const Question& question) const override {
-    if (!question.given_mib) return NotFound("no memory need was stated");
+    if (!question.given_mib) return NotFound("no memory requirement was specified");
     Answer answer;
     answer.point_mib = answer.bound_mib = *question.given_mib;
     answer.method = question.given_source;

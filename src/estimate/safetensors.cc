@@ -53,14 +53,14 @@ class Parser {
   // Reads the header. Afterwards, data_ is the position of the first byte after it.
   Result<Json> Header() {
     if (bytes_.size() > kMaxTensorFileBytes)
-      return Bad(fmt::format("the file has {} bytes, expected at most {}", bytes_.size(),
+      return Bad(fmt::format("the file is {} bytes long, expected at most {}", bytes_.size(),
                              kMaxTensorFileBytes));
     if (bytes_.size() < kLengthBytes) return Bad("the file is too short for a safetensors header");
     std::uint64_t length = 0;
     std::memcpy(&length, bytes_.data(), kLengthBytes);
     const std::size_t left = bytes_.size() - kLengthBytes;
     if (length > std::min(left, kMaxTensorHeaderBytes)) {
-      return Bad(fmt::format("the header has {} bytes, expected at most {}", length,
+      return Bad(fmt::format("the header is {} bytes long, expected at most {}", length,
                              std::min(left, kMaxTensorHeaderBytes)));
     }
     data_ = bytes_.substr(kLengthBytes + length);

@@ -56,8 +56,8 @@ TEST(Safetensors, RefusesBadFilesInOneLine) {
   const Case cases[] = {
       {"empty", "", "too short for a safetensors header"},
       {"shorter than its length field", "abc", "too short for a safetensors header"},
-      {"length of exabytes", huge_length + "{}", "the header has 9187201950435737471 bytes"},
-      {"length beyond the end", FileOf(one, 4).substr(0, 30), "the header has"},
+      {"length of exabytes", huge_length + "{}", "the header is 9187201950435737471 bytes long"},
+      {"length beyond the end", FileOf(one, 4).substr(0, 30), "the header is"},
       {"no JSON", FileOf("weights!", 0), "header"},
       {"not an object", FileOf("[]", 0), "expected an object"},
       {"the same tensor twice", FileOf(R"({"a":1,"a":2})", 0), "header"},

@@ -55,7 +55,7 @@ Result<LoraTargets> ParseLoraTargets(std::string_view words) {
     if (word.ends_with("_proj")) word.resize(word.size() - 5);
     if (Add(word, targets)) continue;
     return Invalid("'" + base::Printable(each, 40) +
-                   "': expected one or more of q,k,v,o,gate,up,down, or attention, mlp, all");
+                   "': expected one or more of q, k, v, o, gate, up, down, attention, mlp, all");
   }
   return targets;
 }

@@ -336,9 +336,9 @@ std::vector<std::string> Assumptions(std::span<const TrainingWord> said,
   std::vector<std::string> assumed;
   if (words.Find("seq-len") == nullptr && config.one_length) {
     if (words.Find("resolution") == nullptr)
-      assumed.push_back(fmt::format("{} of {} {} are assumed, as in config.json ({})",
-                                    config.sees_images ? "images" : "sounds", plan.sequence,
-                                    config.sees_images ? "patches" : "pieces",
+      assumed.push_back(fmt::format("assuming {} of {} {}, as in config.json ({})",
+                                    config.sees_images ? "images" : "audio clips", plan.sequence,
+                                    config.sees_images ? "patches" : "tokens",
                                     config.token_pixels > 0 ? "--resolution" : "--seq-len"));
   } else if (words.Find("seq-len") == nullptr) {
     const TrainingWord* cut = words.Find("tokenizer-len");
@@ -352,13 +352,13 @@ std::vector<std::string> Assumptions(std::span<const TrainingWord> said,
   }
   if (plan.tensor_parallel > 1 && words.Find("sequence-parallel") == nullptr) {
     assumed.emplace_back(
-        "tensor parallelism without sequence parallelism is assumed (--sequence-parallel)");
+        "assuming tensor parallelism without sequence parallelism (--sequence-parallel)");
   }
   if (plan.objective == Objective::kGroups && words.Find("reference") == nullptr)
     assumed.emplace_back(
-        "training without a reference model is assumed, as with beta 0 (--reference on)");
+        "assuming training without a reference model, as with beta 0 (--reference on)");
   if (plan.objective == Objective::kGroups && words.Find("rollout-share") == nullptr)
-    assumed.emplace_back("answers are assumed to be generated on other GPUs (--rollout-share)");
+    assumed.emplace_back("assuming that answers are generated on other GPUs (--rollout-share)");
   if (words.Find("batch") == nullptr)
     assumed.push_back(fmt::format("batch size unknown: {} assumed (--batch-size)", plan.batch));
   if (words.Find("weights") == nullptr && words.Find("precision") == nullptr && !config.dtype)

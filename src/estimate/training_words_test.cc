@@ -65,7 +65,7 @@ TEST(TrainingWords, UsesAnImagesPatchesUnlessALengthIsStated) {
   config.positions = 3'137;  // more than the assumed text length
   EXPECT_EQ(PlanOf({}, config)->sequence, 3'137);
   EXPECT_EQ(Assumptions({}, config, *PlanOf({}, config))[0],
-            "images of 3137 patches are assumed, as in config.json (--seq-len)");
+            "assuming images of 3137 patches, as in config.json (--seq-len)");
   const std::vector<TrainingWord> said = {{"seq-len", "197", ""}};
   EXPECT_EQ(PlanOf(said, config)->sequence, 197);
 }

@@ -361,7 +361,8 @@ std::string ContextObstacle(const DeviceInfo& info, const ReadResult<Reading>& r
     return "the driver requests recovery of this GPU";
   if (!reading->processes.empty()) return "it is in use";
   if (reading->used_mib > kIdleMib)
-    return base::FormatMib(reading->used_mib) + " are in use, but not by any listed process";
+    return base::FormatMib(reading->used_mib) +
+           " of memory is in use, but not by any listed process";
   return "";
 }
 

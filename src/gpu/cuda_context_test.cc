@@ -217,7 +217,7 @@ TEST_F(CudaContext, IsNotCreatedIfItWouldDisturbOthers) {
       {"idle", [](DeviceInfo&, Reading&) {}, ""},
       {"in use", [](DeviceInfo&, Reading& r) { r.processes = {{.pid = 1}}; }, "in use"},
       {"unlisted use", [](DeviceInfo&, Reading& r) { r.used_mib = 9'000; },
-       "8.8G are in use, but not by any"},
+       "8.8G of memory is in use, but not by any"},
       {"unreadable", [](DeviceInfo& i, Reading&) { i.trouble = {"MIG without instances"}; },
        "MIG without"},
       {"exclusive",

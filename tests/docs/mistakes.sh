@@ -27,7 +27,7 @@ carma submit -- pyton3 train.py                                  # -> no program
 carma submit -- python3 trian.py                                 # -> no file 'trian.py' for python3, did you mean train.py?
 carma submit -- ./trian.sh                                       # -> no program './trian.sh', did you mean train.sh?
 carma submit .                                                   # -> no program '.'; that is a folder
-carma submit --gpu-type H200 -- true                             # -> there is no GPU of type H200 here; this server has 4 of
+carma submit --gpu-type H200 -- true                             # -> there is no GPU of type H200 here; this server has 4x
 carma submit --gpu 7 -- true                                     # -> there is no GPU 7 here: this server has 4, numbered from 0
 carma submit --gpus 9 -- true                                    # -> the task asks for 9 GPUs, but this server has 4
 carma submit --gpu-mem 100G -- true                              # -> 100.0G does not fit on any GPU that the task may use; the largest has 39.6G

@@ -96,14 +96,14 @@ TEST_F(TaskTextTest, ShowsDoubtsAboutThePrediction) {
   task.predicted_mib = 5'530;
   task.bound_mib = 6'656;
   task.estimate_method = "structural";
-  task.estimate_remarks = {"no optimizer is stated: Adam is assumed"};
+  task.estimate_remarks = {"no optimizer specified; assuming Adam"};
   EXPECT_THAT(TaskFacts(task, kNow),
               ::testing::HasSubstr("  Predicted     5.4G (structural)\n"
-                                   "                no optimizer is stated: Adam is assumed\n"
+                                   "                no optimizer specified; assuming Adam\n"
                                    "  At most       6.5G\n"));
   EXPECT_THAT(Explanation({.task = task}),
               ::testing::HasSubstr("Memory: 5.4G predicted (structural), 6.5G at most.\n"
-                                   "  no optimizer is stated: Adam is assumed\n"));
+                                   "  no optimizer specified; assuming Adam\n"));
   task.predicted_mib = task.bound_mib = std::nullopt;
   task.estimate_remarks = {"no estimate: m.txt:3: expected a layer"};
   EXPECT_THAT(TaskFacts(task, kNow),

@@ -49,7 +49,7 @@ std::optional<std::string> CheckArrays(const State& state) {
     if (places.waiting.empty()) continue;
     const TaskId next = *places.waiting.begin();
     if (state.arrays.Next(state.tasks.at(next)) && !state.unsorted.contains(next))
-      return fmt::format("task {} waits for its array even though a place is free", next);
+      return fmt::format("task {} waits for its array even though a slot is free", next);
   }
   return std::nullopt;
 }
@@ -78,7 +78,7 @@ std::optional<std::string> CheckClaims(const State& state) {
       ++booked;
       const auto task = state.tasks.find(resident.task);
       if (task == state.tasks.end())
-        return fmt::format("GPU {} has a claim of task {}, which does not exist", i, resident.task);
+        return fmt::format("GPU {} has a claim by task {}, which does not exist", i, resident.task);
       const bool same =
           std::ranges::any_of(task->second.attempt->placement, [&](const Placement& each) {
             return each == Placement{GpuIndex{i}, resident.claim_mib};

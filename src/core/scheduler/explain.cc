@@ -150,7 +150,7 @@ Reason ReasonBehind(const State& state, const TaskRecord& task, TaskId first) {
   };
   return {ReasonCode::kFairShare,
           fmt::format("Task {0} of {1} goes first: {1} has used {2:.1f} weighted GPU hours, {3} "
-                      "{4:.1f} (half-life {5}; running tasks count as if they ran {6} longer).",
+                      "{4:.1f} (half-life {5}; running tasks count as if they had run {6} longer).",
                       first, whose(other), hours(other), whose(task.request), hours(task.request),
                       base::FormatSpan(state.config.fair.half_life), base::FormatSpan(kRunsOn))};
 }
@@ -224,7 +224,7 @@ Reason ReasonInLine(const State& state, const TaskRecord& task, Time at) {
   if (task.queue == QueueKind::kMain && with_gpus && state.config.recovery_blocks &&
       !recovery.empty()) {
     return {ReasonCode::kPriority,
-            fmt::format("Task {} waits for recovery and blocks the queue (published rules).",
+            fmt::format("Task {} is waiting for recovery and blocks the queue (published rules).",
                         recovery.begin()->task)};
   }
   if (const std::optional<LimitHit> hit = LimitOn(state, task, at))
@@ -302,7 +302,7 @@ Reason ReasonOf(const State& state, const TaskRecord& task, Time at) {
       return state.rules->WhyNotYet(task, at);
     case Place::kArray:
       return {ReasonCode::kArrayLimit,
-              fmt::format("At most {} of its array may run at once, and as many are already "
+              fmt::format("At most {} of its array may run at once, and that many are already "
                           "running or next in line.",
                           base::Counted(task.request->array_limit, "task"))};
     case Place::kUnfit:

@@ -75,7 +75,7 @@ class Loop : public Rules {
       return {ReasonCode::kPacing,
               "Crashed; waiting for the next recovery scan of the published rules."};
     return {ReasonCode::kPacing,
-            fmt::format("The published rules are pausing; they continue in {} s.",
+            fmt::format("The published rules require a pause; it ends in {} s.",
                         base::Seconds(std::max(due_.value_or(Time{}) - at, Duration{0})))};
   }
 

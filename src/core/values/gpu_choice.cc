@@ -83,7 +83,7 @@ bool IsNamed(const std::vector<std::string>& names, std::size_t index, const Gpu
 
 std::string WhyNotThis(const TaskRequest& request, std::size_t index, const GpuInfo& gpu) {
   if (request.gpu_type && !NamesType(*request.gpu_type, gpu.type)) {
-    return fmt::format("{} is not of the type {} that the task asks for.", NameOf(index, gpu),
+    return fmt::format("{} is not of type {}, which the task asks for.", NameOf(index, gpu),
                        *request.gpu_type);
   }
   if (request.gpu_memory_min_mib && !HasMemory(gpu, *request.gpu_memory_min_mib)) {
@@ -181,7 +181,7 @@ std::string TypesOf(std::span<const GpuInfo> gpus) {
   }
   std::vector<std::string> words;
   for (const auto& [type, count] : types)
-    words.push_back(fmt::format("{} of {}", count, type.empty() ? "an unnamed type" : type));
+    words.push_back(fmt::format("{}x {}", count, type.empty() ? "unnamed type" : type));
   return words.empty() ? "none" : base::Join(words, ", ");
 }
 

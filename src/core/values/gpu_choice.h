@@ -57,7 +57,7 @@ std::optional<std::string> MisnamedGpus(const TaskRequest& request, std::span<co
 // lists these conditions.
 std::string TooFewChosen(const TaskRequest& request, std::span<const GpuInfo> gpus, int chosen);
 
-// The server's GPUs by type: "4 of NVIDIA A100-SXM4-40GB, 2 of Tesla T4".
+// The server's GPUs by type: "4x NVIDIA A100-SXM4-40GB, 2x Tesla T4".
 std::string TypesOf(std::span<const GpuInfo> gpus);
 
 }  // namespace carma::core

@@ -76,7 +76,7 @@ TEST(GpuChoice, ReportsWhyAGpuIsNotChosen) {
             "at least 80.0G.");
   EXPECT_EQ(choice.WhyNot(GpuIndex{1}), "");
   EXPECT_EQ(choice.WhyNot(GpuIndex{2}),
-            "GPU 2 (Tesla T4) is not of the type a100 that the task asks for.");
+            "GPU 2 (Tesla T4) is not of type a100, which the task asks for.");
 }
 
 TEST(GpuChoice, GivesOneReasonForAllUnwantedGpus) {
@@ -101,8 +101,8 @@ TEST(GpuChoice, ReportsUnknownNamesWithTheExistingGpus) {
   const std::vector<GpuInfo> gpus = MixedServer();
   EXPECT_EQ(MisnamedGpus({.gpu_type = "t4", .on_gpus = {"0"}}, gpus), std::nullopt);
   EXPECT_EQ(MisnamedGpus({.gpu_type = "h100"}, gpus),
-            "There is no GPU of type h100 here; this server has 1 of NVIDIA A100-SXM4-40GB, 1 of "
-            "NVIDIA A100-SXM4-80GB, 1 of Tesla T4.");
+            "There is no GPU of type h100 here; this server has 1x NVIDIA A100-SXM4-40GB, 1x "
+            "NVIDIA A100-SXM4-80GB, 1x Tesla T4.");
   EXPECT_TRUE(MisnamedGpus({.on_gpus = {"3"}}, gpus));
   EXPECT_TRUE(MisnamedGpus({.not_on_gpus = {"GPU-dddd"}}, gpus));
   EXPECT_TRUE(MisnamedGpus({.not_on_gpus = {"GPU-"}}, gpus)) << "the prefix is too short";

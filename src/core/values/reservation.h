@@ -72,7 +72,7 @@ struct Reservation {
           kGpuNames);
     field("gpu_type", booking.gpu_type, "GPUs whose model name contains this text, such as a100.",
           {.max_bytes = 64, .fits = IsGpuTypeWord, .expected = "part of a GPU name"});
-    field("count", booking.count, "How many GPUs; null: all.", {.low = 1, .high = kMaxGpus});
+    field("count", booking.count, "Number of GPUs; null: all.", {.low = 1, .high = kMaxGpus});
     field("from_ms", booking.from, "Start of the first period (ms since the epoch).",
           {.low = 0, .high = kMaxBeginMs, .required = true});
     field("length_s", booking.length,

@@ -140,7 +140,7 @@ struct TaskRequest {
           "Tasks with a higher value start first; only administrators may set it above 0.",
           {.low = -kMaxPriority, .high = kMaxPriority});
     field("account", task.account, "Account to which the task's GPU usage is charged.", kShareName);
-    field("qos", task.qos, "The task's class, one of the configured ones, such as interactive.",
+    field("qos", task.qos, "The task's class: one of the configured classes, such as interactive.",
           kShareName);
     field("time_limit_s", task.time_limit, "The task is stopped after running this long.",
           {.low = 1,

@@ -59,7 +59,7 @@ Result<Unit> Intake::CheckRoom(std::size_t wanted, std::uint32_t uid, std::strin
   if (all <= options_.max_queued_per_user) return Unit{};
   const std::size_t own = QueuedOf(uid);
   if (own + wanted <= options_.max_queued_per_user) return Unit{};
-  return Conflict("user {} may have at most {} (task.max_queued_per_user), and has {} now", user,
+  return Conflict("user {} may have at most {} (task.max_queued_per_user) and already has {}", user,
                   base::Counted(options_.max_queued_per_user, "queued task"), own);
 }
 

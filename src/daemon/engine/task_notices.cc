@@ -237,8 +237,9 @@ void TaskNotices::Judge(store::Notice& notice, base::Time now) {
   } else if (std::string forbidden = Forbidden(rules_, *target); !forbidden.empty()) {
     notice.text = std::move(forbidden);
   } else if (TooMany(notice.uid, now)) {
-    notice.text = fmt::format("more than {} notices within an hour (notify.per_user_and_hour)",
-                              rules_.per_user_and_hour);
+    notice.text =
+        fmt::format("more than {} notifications within an hour (notify.per_user_and_hour)",
+                    rules_.per_user_and_hour);
   }
   if (!notice.text.empty()) notice.state = store::NoticeState::kDropped;
 }

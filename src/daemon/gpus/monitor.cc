@@ -323,10 +323,10 @@ std::vector<std::string> Monitor::Alerts(core::GpuIndex gpu) const {
   std::vector<std::string> alerts;
   const Device& device = Of(gpu);
   if (device.unattributed_alert) {
-    alerts.push_back(fmt::format(
-        "{} does not belong to any process that the driver lists; it was left behind by exited "
-        "processes, or another container uses it",
-        base::FormatMib(device.use.unattributed_mib.value_or(0))));
+    alerts.push_back(
+        fmt::format("{} of memory does not belong to any process that the driver lists; it was "
+                    "left behind by exited processes, or another container uses it",
+                    base::FormatMib(device.use.unattributed_mib.value_or(0))));
   }
   if (!options_.health.drain && !device.drain_told.empty())
     alerts.push_back(

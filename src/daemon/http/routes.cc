@@ -133,12 +133,12 @@ void Routes::Handle(api::Request request, const api::Responder& reply) const {
     return Run((*endpoint)->handle, call, reply);
   }
   if (access == Access::kUsers && !peer)
-    return reply(Denied("over TCP everything is read-only; use the Unix socket"));
+    return reply(Denied("access over TCP is read-only; use the Unix socket"));
   const Result<std::optional<api::Peer>> who = Identity(call.request);
   if (!who) return reply(std::unexpected(who.error()));
   if (access == Access::kOwners && !*who) {
     return reply(Denied(
-        "over TCP everything is read-only; use the Unix socket or a token ('carma token create')"));
+        "access over TCP is read-only; use the Unix socket or a token ('carma token create')"));
   }
   if (!(*endpoint)->handle) return reply(Unavailable(why_not_));
   if (!*who) return Run((*endpoint)->handle, call, reply);

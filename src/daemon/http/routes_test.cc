@@ -160,7 +160,7 @@ TEST_F(RoutesTest, AllowsOnlyReadingOverTcp) {
   EXPECT_EQ(Ask("GET", "/v1/things/7", std::nullopt).status, 200);
   const api::Response denied = Ask("POST", "/v1/things/7/move", std::nullopt);
   EXPECT_EQ(denied.status, 403);
-  EXPECT_THAT(denied.body, HasSubstr("over TCP everything is read-only"));
+  EXPECT_THAT(denied.body, HasSubstr("access over TCP is read-only"));
 }
 
 TEST_F(RoutesTest, ATokenAllowsActionsOnItsUsersTasksOnly) {

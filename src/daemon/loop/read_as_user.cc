@@ -124,7 +124,7 @@ Result<std::string> ReadAs(const task::UserInfo& user, const std::string& path,
   const ThreadRights rights(user);
   const OpenFile file = CARMA_TRY(OpenAs(rights, path));
   if (file.size > static_cast<off_t>(max_bytes)) {
-    return Invalid("{}: expected at most {} MiB, but the file has {} MiB", path, max_bytes >> 20,
+    return Invalid("{}: expected at most {} MiB, but the file is {} MiB", path, max_bytes >> 20,
                    file.size >> 20);
   }
   Result<std::string> text = base::ReadAll(file.fd.get(), max_bytes);

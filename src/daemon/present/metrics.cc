@@ -194,7 +194,7 @@ void WriteQueue(Engine& engine, base::Time now, api::MetricsText& out) {
   }
   out.One("carma_queue_oldest_wait_seconds", "gauge",
           "Waiting time of the task that has waited longest for GPUs; 0 if no task is waiting. "
-          "Tasks that are held, or waiting for a time or for other tasks, are not counted.",
+          "Tasks that are held or waiting for a start time or other tasks are not counted.",
           base::Seconds(oldest));
 }
 
@@ -353,10 +353,10 @@ std::string MetricsText(Engine* engine, const Monitor* monitor, store::Store& st
   out.One("carma_oom_total", "counter",
           "Attempts that ran out of GPU memory since the daemon started.", counters.ooms);
   out.One("carma_decision_seconds", "histogram",
-          "Duration of one turn of the daemon: making, storing and carrying out decisions.",
+          "Time that the daemon takes to make, store and carry out one round of decisions.",
           counters.turn_seconds);
   out.One("carma_loop_late_seconds", "histogram",
-          "How late the daemon's event loop serves an event due 50 ms after work has begun.",
+          "Event loop lag: delay of an event scheduled for 50 ms after work begins.",
           counters.loop_late_seconds);
   out.One("carma_queue_wait_seconds", "histogram",
           "Time from entering the queue to the launch decision.", counters.wait_seconds);

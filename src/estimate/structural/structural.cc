@@ -221,7 +221,8 @@ std::vector<Term> RestOf(const Question& question, const Kept& kept, const Numbe
   const double run_mib = numbers.frozen_mib + numbers.copies_mib + numbers.states_mib +
                          numbers.run_copies * numbers.trained_mib;
   return {{"parameters and optimizer", run_mib},
-          {"step of large tensors", (kLargeStepCopies - numbers.run_copies) * numbers.large_mib},
+          {"optimizer step for large tensors",
+           (kLargeStepCopies - numbers.run_copies) * numbers.large_mib},
           {"kept for backward", KeptMib(*question.layers, kept, numbers)},
           {"widest convolution", of_batch(kConvFactor, kept.widest_conv)},
           {"largest tensor", of_batch(kLargestFactor, kept.largest_inside)},
@@ -282,11 +283,11 @@ std::int64_t BoundMib(const Question& question, double context_mib, double point
 std::vector<std::string> WarningsOf(const Question& question, const Kept& kept, bool no_shapes,
                                     Evidence evidence) {
   std::vector<std::string> warnings;
-  if (!question.optimizer) warnings.emplace_back("no optimizer is stated: Adam is assumed");
-  if (!question.precision) warnings.emplace_back("no precision is stated: fp32 is assumed");
+  if (!question.optimizer) warnings.emplace_back("no optimizer specified; assuming Adam");
+  if (!question.precision) warnings.emplace_back("no precision specified; assuming fp32");
   if (no_shapes) {
     warnings.push_back(fmt::format(
-        "the summary shows no shapes: texts of {} tokens are assumed{}",
+        "the summary shows no shapes; assuming texts of {} tokens{}",
         AssumedTokens(*question.layers),
         AssumesTheLongest(*question.layers) ? ", the longest that the model accepts" : ""));
   }
@@ -326,7 +327,7 @@ std::vector<std::string> WarningsOf(const Question& question, const Kept& kept, 
 std::vector<Term> TermsOf(const Question& question, const Kept& kept, const Numbers& numbers) {
   std::vector<Term> terms = RestOf(question, kept, numbers);
   const double rest_mib = SumOf(terms);
-  terms.push_back({"step of the optimizer", std::max(0.0, StepMib(numbers, rest_mib))});
+  terms.push_back({"optimizer step", std::max(0.0, StepMib(numbers, rest_mib))});
   // DistributedDataParallel reduces copies of the gradients and does not free them.
   if (question.gpus > 1)
     terms.push_back({"shared gradients", kCollectivesMib + numbers.trained_mib});
@@ -385,7 +386,7 @@ class Structural : public Estimator {
     const double of_batch_mib = SumOf(answer.terms);
     const double more_mib = std::max(0.0, SmallerBatchMib(question, kept) - of_batch_mib);
     answer.terms.insert(answer.terms.begin(), Term{std::string(kContextTerm), context_mib});
-    answer.terms.emplace_back("a smaller batch needs more", more_mib);
+    answer.terms.emplace_back("extra for smaller batches", more_mib);
     std::erase_if(answer.terms, [](const Term& term) { return term.mib == 0; });
 
     const double point_mib = context_mib + of_batch_mib + more_mib;

@@ -130,8 +130,8 @@ TEST(Structural, CountsOptimizersAndPrecisions) {
 TEST(Structural, LargeWeightsNeedTheirOwnMemoryInTheStep) {
   const auto structural = MakeStructural();
   const LayerList list = SmallNet();
-  EXPECT_GT(TermOf(*structural->Ask(Ask(list, 8)), "step of large tensors"), 80);
-  EXPECT_EQ(TermOf(*structural->Ask(Ask(list, 256)), "step of large tensors"), 0);
+  EXPECT_GT(TermOf(*structural->Ask(Ask(list, 8)), "optimizer step for large tensors"), 80);
+  EXPECT_EQ(TermOf(*structural->Ask(Ask(list, 256)), "optimizer step for large tensors"), 0);
 }
 
 TEST(Structural, ContextDependsOnTheLibrariesAndTheSite) {

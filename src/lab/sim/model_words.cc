@@ -43,7 +43,7 @@ constexpr ModelWord kWords[] = {
     {"oversubscription", kNumber,
      "throughput lost under MPS per unit of SM activity beyond 1.05 (0)",
      Sets<AT(interference.mps_oversubscription), 0, 100>},
-    {"streams", kNumber, "how much tasks that take turns slow each other down (1.5)",
+    {"streams", kNumber, "mutual slowdown of tasks that take turns on a GPU (1.5)",
      Sets<AT(interference.streams_a), 0, 100>},
     {"cpu_cores", "number from 0 to 1e6", "CPU cores shared by a server's tasks; 0: unlimited",
      Sets<AT(host.cores), 0, 1'000'000>},

@@ -97,9 +97,9 @@ Result<Reservation> ParseReservation(std::string_view text) {
     told.push_back(word->name);
   }
   const auto says = [&told](std::string_view name) { return std::ranges::count(told, name) > 0; };
-  if (!says("for")) return Invalid("expected users: for=ada, or for=nobody");
+  if (!says("for")) return Invalid("expected users: 'for=ada' or 'for=nobody'");
   if (!says("gpus") && !says("type") && !says("count"))
-    return Invalid("expected GPUs: gpus=0,1, gpus=all, count= or type=");
+    return Invalid("expected GPUs: 'gpus=0,1', 'gpus=all', 'count=' or 'type='");
   if (says("to") == says("for-time")) return Invalid("expected either to= or for-time=");
   if (says("to")) booking.length -= booking.from.time_since_epoch();
   if (booking.length < core::kLeastBooked || booking.length > core::kMostBooked)

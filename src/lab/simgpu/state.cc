@@ -302,7 +302,7 @@ Result<Unit> Server::CheckShares(const std::vector<Share>& shares) const {
       return Invalid("shares: expected GPUs from 0 to {}, each at most once", place_count() - 1);
     }
     if (place(share.gpu).mig)
-      return Invalid("shares: GPU {} is in MIG mode: use its MIG instances instead", share.gpu);
+      return Invalid("shares: GPU {} is in MIG mode; use its MIG instances instead", share.gpu);
   }
   if (gpus.empty()) return Invalid("shares: expected at least one GPU");
   return Unit{};

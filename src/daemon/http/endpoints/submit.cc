@@ -57,7 +57,7 @@ Result<Unit> CheckBytes(std::size_t count, std::size_t bytes_each, std::size_t s
 
 Result<Unit> CheckDependencies(std::size_t in_all) {
   if (in_all <= kMostDependencies) return Unit{};
-  return Invalid("body: {} dependencies, expected at most {} for all tasks together", in_all,
+  return Invalid("body: {} dependencies, expected at most {} across all tasks", in_all,
                  kMostDependencies);
 }
 
@@ -182,7 +182,7 @@ std::string TooLarge(const core::Scheduler& scheduler, const core::TaskRequest& 
   if (*estimate->predicted_mib <= largest_mib) return "";
   return fmt::format(
       "No GPU here is large enough: the prediction is {} per GPU, and the largest GPU that the "
-      "task may use has {}. Use more GPUs or a smaller batch, or give --memory if you know that "
+      "task may use has {}. Use more GPUs or a smaller batch, or set --memory if you know that "
       "the task needs less.",
       base::FormatMib(*estimate->predicted_mib), base::FormatMib(largest_mib));
 }
