@@ -306,7 +306,7 @@ TEST(Appraiser, SplitsTheBatchInDataParallel) {
   EXPECT_LT(split.estimate->peak_mib,
             appraise("DistributedDataParallel", 2, 400).estimate->peak_mib);
   EXPECT_THAT(split.remarks,
-              Contains(HasSubstr("splits the batch of 400 over 2 GPUs: 200 samples each")));
+              Contains(HasSubstr("splits the batch of 400 across 2 GPUs: 200 samples each")));
 }
 
 TEST(Appraiser, ComputesTheGrainOfConvolutionalNetworks) {

@@ -66,8 +66,9 @@ void SplitBatch(Question& question, std::vector<std::string>& remarks) {
   const std::int64_t all = *question.batch;
   question.batch = model::BatchOfOneGpu(*question.layers, all, question.gpus);
   if (question.batch == all) return;
-  remarks.push_back(fmt::format("DataParallel splits the batch of {} over {} GPUs: {} samples each",
-                                all, question.gpus, *question.batch));
+  remarks.push_back(
+      fmt::format("DataParallel splits the batch of {} across {} GPUs: {} samples each", all,
+                  question.gpus, *question.batch));
 }
 
 }  // namespace

@@ -207,7 +207,8 @@ class Network::Encoder : public Network::Member {
     aggregates_ = in.TakeLinear(name + ".aggregates", Loader::kAny, kAggregateCount);
     const Index width = aggregates_.weight.rows();
     if (width % heads != 0)
-      in.Complain(fmt::format("width {} is not a multiple of the {} heads", width, heads));
+      in.Complain(
+          fmt::format("width {} is not a multiple of the number of heads ({})", width, heads));
     layer_ = in.TakeLinear(name + ".layer", width, kTypeCount + kSizeCount);
     for (int k = 0; in.Has(fmt::format("{}.blocks.{}.norm1.weight", name, k)) && k < kMaxDepth;
          ++k) {

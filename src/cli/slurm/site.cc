@@ -99,7 +99,7 @@ Finding CheckProlog(const SlurmFacts& facts) {
   const std::string prolog = ValueOf(facts.config, "Prolog");
   if (!IsSet(prolog))
     return {"prolog", Level::kWarn,
-            "none: while carmad is down, this node accepts job after job, and all of them fail",
+            "not set: while carmad is down, this node accepts job after job, and all of them fail",
             "set Prolog as printed by 'carma slurm config'"};
   if (!MayCallCarma(facts.prolog))
     return {"prolog", Level::kWarn, prolog + " does not mention carma",
@@ -114,7 +114,7 @@ Finding CheckProlog(const SlurmFacts& facts) {
 Finding CheckEpilog(const SlurmFacts& facts) {
   const std::string epilog = ValueOf(facts.config, "Epilog");
   if (!IsSet(epilog))
-    return {"epilog", Level::kWarn, "none: processes that outlive their job keep its GPUs",
+    return {"epilog", Level::kWarn, "not set: processes that outlive their job keep its GPUs",
             "set Epilog as printed by 'carma slurm config'"};
   if (!MayCallCarma(facts.epilog))
     return {"epilog", Level::kWarn, epilog + " does not mention carma",

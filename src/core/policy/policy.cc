@@ -55,7 +55,7 @@ Result<Unit> MayName(const PolicyConfig& config, const TaskRequest& request) {
     own += (own.empty() ? "" : ", ") + each.name;
   }
   return Denied("user {} may not use account '{}' (fair.accounts): {}", user, *request.account,
-                own.empty() ? "this user has no account" : "expected " + own);
+                own.empty() ? "this user has no accounts" : "expected " + own);
 }
 
 std::int64_t FloorMib(const PolicyConfig& config, std::int64_t total_mib) {

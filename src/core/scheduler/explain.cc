@@ -250,7 +250,7 @@ Reason ReasonInLine(const State& state, const TaskRecord& task, Time at) {
   Reason reason = ReasonAtHead(state, task, at);
   if (const int times = TimesPassed(state); state.heads.passed.task == task.id && times > 0) {
     reason.text.Edit() +=
-        fmt::format(" {} started ahead of it since it reached the head of the queue ({}).",
+        fmt::format(" {} started ahead of it after it reached the head of the queue ({}).",
                     base::Counted(times, "task"), base::FormatTimeIso(state.heads.passed.since));
   }
   if (with_gpus) reason.text.Edit() += WhatIsKeptFor(state, task, at);

@@ -166,7 +166,8 @@ struct TaskRequest {
           "USR1.",
           {.max_bytes = 16, .fits = base::IsSignalName, .expected = "a signal name such as USR1"});
     field("held", task.held, "Submitted on hold.");
-    field("array_limit", task.array_limit, "Maximum number of the array's tasks running at once.",
+    field("array_limit", task.array_limit,
+          "Maximum number of the array's tasks that may run at once.",
           {.low = 1, .high = kMaxArrayIndex, .unless_empty = true});
   }
   friend bool operator==(const TaskRequest&, const TaskRequest&) = default;

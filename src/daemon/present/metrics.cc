@@ -75,7 +75,7 @@ constexpr SometimesGauge kSometimesGauges[] = {
     {"carma_gpu_utilization_ratio", "Fraction of the last sampling period in which a kernel ran.",
      &LastRead<&gpu::Reading::utilization>},
     {"carma_gpu_memory_unattributed_bytes",
-     "Memory in use outside listed processes; absent if any process's memory is unknown.",
+     "Memory in use that belongs to no listed process; absent if any process's memory is unknown.",
      &Unattributed},
     {"carma_gpu_sm_active_ratio", "Mean SM activity over the window.",
      [](const Monitor& monitor, core::GpuIndex gpu) { return monitor.WindowMean(gpu); }},

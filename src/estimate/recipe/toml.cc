@@ -168,7 +168,7 @@ class TomlReader {
   void Add(const std::string& key, std::string_view value) {
     if (value.empty()) return Complain("expected a value");
     if (IsQuote(value.front()) && EndOfQuoted(value, 0) != value.size())
-      return Complain("expected a single quoted string");
+      return Complain("expected a properly quoted string");
     if (value.front() == '{' && value.back() == '}') {
       for (const std::string_view part : PartsOf(value.substr(1, value.size() - 2))) {
         const std::size_t equals = FindPlain(part, '=');

@@ -43,7 +43,7 @@ TEST(Toml, ReportsTheLineOfAMistake) {
       {"a = 1\nno key\n", "f:2: expected [table], key = value or a comment"},
       {"[open\n", "f:1: expected [table], key = value or a comment"},
       {"a =\n", "f:1: expected a value"},
-      {"a = \"x\n", "f:1: expected a single quoted string"},
+      {"a = \"x\n", "f:1: expected a properly quoted string"},
       {"\na = [1,\n2\n", "f:4: the last list, table or string is not closed"},
       {"a = { b }\n", "f:1: expected key = value in an inline table"},
   };

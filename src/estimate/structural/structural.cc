@@ -377,7 +377,7 @@ class Structural : public Estimator {
     if (!layers.saved && kept.per_sample <= 0) {
       return NotFound(no_shapes
                           ? "the summary shows neither shapes nor the layer widths of a token model"
-                          : "no layer in the summary grows with the batch");
+                          : "no layer in the summary scales with the batch size");
     }
     const double context_mib = ContextMib(question, kept);
     Answer answer;

@@ -50,7 +50,7 @@ constexpr auto kCheckTime = std::chrono::milliseconds(1500);
 Result<Unit> CheckBytes(std::size_t count, std::size_t bytes_each, std::size_t shared = 0) {
   if (count * bytes_each + shared <= kMostBytes) return Unit{};
   return Invalid(
-      "body: {} task{} of {} bytes{}, expected at most 256 MiB in all; send fewer or "
+      "body: {} task{} of {} bytes{}, expected at most 256 MiB in total; send fewer or "
       "shorter tasks",
       count, count == 1 ? "" : "s", bytes_each, count == 1 ? "" : " each");
 }

@@ -185,7 +185,7 @@ TEST_F(SubmitTest, RefusesASmallBodyThatExpandsToTooMuchMemory) {
     return *last_heard_;
   };
   EXPECT_THAT(submit({{"spec", large}, {"array", indices}}).Message(),
-              HasSubstr("expected at most 256 MiB in all"));
+              HasSubstr("expected at most 256 MiB in total"));
   Json common = SpecJson();
   for (int i = 0; i < 9; ++i)
     common["environment"][fmt::format("V{}", i)] = std::string(100'000, 'x');
@@ -368,7 +368,7 @@ TEST_F(SubmitTest, ADryRunWarnsOfAPredictionLargerThanEveryGpu) {
   EXPECT_EQ(last_heard_->status, 200) << "a prediction may be wrong";
   const std::string remark = last_heard_->body.at("tasks")[0].at("estimate_remarks").at(0);
   EXPECT_THAT(remark, HasSubstr("No GPU here is large enough: the prediction is 96.7G per GPU, "));
-  EXPECT_THAT(remark, HasSubstr("give --memory if you know that the task needs less"));
+  EXPECT_THAT(remark, HasSubstr("set --memory if you know that the task needs less"));
   Check({{"spec", SpecJson()}});
   take_({Found(0, core::Estimate{6'000, "transformer", 5'000})});
   EXPECT_EQ(last_heard_->body.at("tasks")[0].at("estimate_remarks"), Json::array());
