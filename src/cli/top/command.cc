@@ -159,8 +159,8 @@ void AddTopCommand(Syntax app, Context& context) {
   const Syntax verb = app.AddVerb(
       "top", "Watch the server on one screen: GPUs and tasks, with keys to act on them");
   verb.Footer(
-      "Shows GPUs with memory used and promised and SM activity over the last 15 minutes, and\n"
-      "tasks with their last output or why they are waiting. '?' shows the keys, 'q' quits.\n"
+      "Shows each GPU's used and promised memory and its SM activity over the last 15 minutes,\n"
+      "and each task's last output or why it is waiting. '?' shows the keys, 'q' quits.\n"
       "  carma top --interval 5\n"
       "With --json: prints the server's state once.\n");
   verb.AddOption("--interval", "S", *interval_s, "seconds between updates (default: 1)")

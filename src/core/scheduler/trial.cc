@@ -40,7 +40,7 @@ Trial Try(const Scheduler& scheduler, const TaskRequest& request,
   const Need need = scheduler.NeedOfNew(request, estimate);
   int fitting = 0;
   std::vector<GpuLinks::Candidate> open;
-  Trial trial{Fit::kNotNow, {ReasonCode::kResources, "not enough GPUs can take it now"}};
+  Trial trial{Fit::kNotNow, {ReasonCode::kResources, "too few GPUs can take it now"}};
   for (const GpuView& gpu : scheduler.Gpus(now)) {
     const Verdict verdict = CheckGuards(scheduler.config(), need, gpu);
     if (verdict.fit == Fit::kFits) {

@@ -158,7 +158,7 @@ struct TaskRequest {
     field("max_recoveries", task.max_recoveries,
           "Maximum number of restarts after running out of GPU memory; 0: no restart.",
           {.low = 0, .high = kMaxRecoveries});
-    field("requeue", task.requeue, "Whether the task restarts if its machine or GPU is lost.");
+    field("requeue", task.requeue, "Whether the task is restarted if its machine or GPU is lost.");
     field("no_slots", task.no_slots, "Whether the task may keep running when its time slice ends.",
           {.unless_empty = true});
     field("checkpoint_signal", task.checkpoint_signal,

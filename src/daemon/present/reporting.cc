@@ -21,8 +21,9 @@ Result<Unit> CheckSize(store::History& history, const ReportRequest& request) {
   const std::int64_t count = CARMA_TRY(history.CountTasks(request.span));
   const std::int64_t most = request.listed ? kMaxListedTasks : kMaxReportTasks;
   if (count <= most) return Unit{};
-  return Invalid("a report can {} at most {} tasks, but this span has {}; choose a shorter span",
-                 request.listed ? "list" : "cover", most, count);
+  return Invalid(
+      "a report can {} at most {} tasks, but this span contains {}; choose a shorter span",
+      request.listed ? "list" : "cover", most, count);
 }
 
 // Adds tasks, their events and GPU use to the run.

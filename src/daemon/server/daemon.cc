@@ -241,7 +241,7 @@ Result<Unit> RealDaemon::Listen() {
   CARMA_TRY(MakeSocketFolder(settings));
   launching_ = CARMA_TRY(OpenLaunching(settings, options_.shim_path));
   CARMA_TRY(signals_.Listen([this](int number) { TakeSignal(number); }));
-  OpenRoutes("carmad has not yet found any GPU");
+  OpenRoutes("carmad has not found any GPUs yet");
   const auto handler = [this](api::Request request, const api::Responder& respond) {
     Answer(std::move(request), respond);
   };
