@@ -160,7 +160,7 @@ TEST_F(Profile, MeasuresCopiesAndMonitorsThatFit) {
   EXPECT_NEAR(type["watching"][0]["share"]["mean"].get<double>(), 0, 0.2);
   ASSERT_THAT((*json)["failed"], SizeIs(1)) << "one entry for streams and MPS";
   EXPECT_THAT((*json)["failed"][0]["why"].get<std::string>(),
-              HasSubstr("they need 43.9G, but 39.6G is usable"));
+              HasSubstr("they need 43.9G, but only 39.6G is usable"));
 }
 
 TEST_F(Profile, ShowsItsPlanInAdvance) {

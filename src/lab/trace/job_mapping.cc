@@ -138,7 +138,8 @@ Result<MappedTasks> MapJobs(const JobTrace& trace, const Catalogue& catalogue,
       jobs, [](const Job& job) { return job.status == JobStatus::kPending && !job.duration; });
   if (jobs.empty()) return Invalid("none of the trace's jobs ever ran");
   if (jobs.back().submit > kMaxSubmission)
-    return Invalid("the submission times span more than a year; use carma trace window");
+    return Invalid(
+        "the submission times span more than a year; cut the trace with 'carma trace window'");
   const std::size_t tasks = jobs.size();
   const std::map<int, Shelf> shelves = CARMA_TRY(Shelves(catalogue, options.mix));
   std::vector<const Workload*> workloads(tasks);

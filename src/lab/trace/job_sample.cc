@@ -153,7 +153,7 @@ Result<Draw> BestDraw(const JobTrace& trace, const Measure& measure, double shar
     }
   }
   if (!best) {
-    return Invalid("no job would be left, because all were submitted within " +
+    return Invalid("the sample would be empty, because all jobs were submitted within " +
                    base::FormatSpan(trace.jobs.back().submit - trace.jobs.front().submit) +
                    "; request a higher load or a number of tasks");
   }

@@ -170,7 +170,8 @@ TEST(Sample, ExplainsWhyNoJobIsLeft) {
   const auto facts = SampleJobs(trace, {.gpus = 4});
   ASSERT_FALSE(facts);
   EXPECT_EQ(facts.error().message,
-            "no job would be left, because all were submitted within 0:02; request a higher load "
+            "the sample would be empty, because all jobs were submitted within 0:02; request a "
+            "higher load "
             "or a number of tasks");
 }
 

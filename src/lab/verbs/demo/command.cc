@@ -168,8 +168,9 @@ class Demo {
                        base::Printable(task->value.name, 60), base::FormatMib(kStatedMib),
                        base::FormatMib(task->value.peak_mib)) +
            fmt::format(
-               "It ran out of GPU memory ({}), was requeued, was promised more memory and {}.\n",
-               base::Counted(task->value.ooms, "time"), task->value.state);
+               "It ran out of GPU memory {}, was requeued with a larger memory promise and {}.\n",
+               task->value.ooms == 1 ? "once" : base::Counted(task->value.ooms, "time"),
+               task->value.state);
   }
 
   std::string Next() const {

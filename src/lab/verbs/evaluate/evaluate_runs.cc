@@ -96,9 +96,11 @@ std::string TableOf(const std::vector<Evaluated>& all, double coverage) {
   }
   return table.Text(ScreenOf(stdout)) +
          fmt::format(
-             "\nShares in %. MEMORY: which memory the source measured; unstated is compared with "
-             "what nvidia-smi\nwould show. UNDER, >10%: rows predicted below the measurement, at "
-             "all or by more than 10 %.\nCOVERED, BOUND OVER: the bound at {:g} %. NONE: rows with "
+             "\nShares in %. MEMORY: the kind of memory that the source measured; if unstated, the "
+             "comparison uses\nwhat nvidia-smi would show. UNDER, >10%: rows predicted more than 0 "
+             "or "
+             "10 % below the measurement.\nCOVERED, BOUND OVER: the bound at {:g} %. NONE: rows "
+             "with "
              "too little information or a method\nthat is not modelled.\n",
              100 * coverage);
 }

@@ -50,7 +50,7 @@ Result<std::vector<int>> ParseDegrees(const std::string& text) {
   if (base::Trim(text) == text) degrees = base::ParseCpuList(text);
   if (!degrees || degrees->empty() || degrees->front() < 1 ||
       degrees->back() > kMostProfileDegree) {
-    return Invalid("--degrees: expected none, or numbers up to {} such as 1-7 or 2,4, not '{}'",
+    return Invalid("--degrees: expected none or numbers up to {}, such as '1-7' or '2,4', not '{}'",
                    kMostProfileDegree, base::Printable(text, 40));
   }
   return *std::move(degrees);
@@ -92,7 +92,7 @@ Result<Unit> RefuseSharedGpus(Context& context, std::span<const Lane> lanes) {
       if (found == known->value.end() || found->state == "drain") continue;
       return Conflict(
           "the daemon may start tasks on GPU {0}: run carma drain {0} first, and carma resume {0} "
-          "afterwards (--beside-others measures anyway)",
+          "afterwards (or use --beside-others to measure anyway)",
           found->index);
     }
   }
@@ -183,8 +183,8 @@ class ProfileCall {
         *same = each;  // such as a command that was mistyped at first
       } else if (*same != each) {
         return Conflict(
-            "{}: '{}' was measured there with a different command: choose another --output or "
-            "another name",
+            "{}: '{}' has already been measured with a different command; choose another --output "
+            "or another name",
             folder_.path(), each.name);
       }
     }
@@ -326,7 +326,7 @@ class ProfileCall {
     const auto device = std::ranges::find(lanes_, run.gpu_type, &Lane::gpu_type)->devices[0];
     const std::int64_t usable_mib = devices_[device].total_mib - devices_[device].reserved_mib;
     if (wanted_mib <= usable_mib) return "";
-    return fmt::format("they need {}, but {} is usable", base::FormatMib(wanted_mib),
+    return fmt::format("they need {}, but only {} is usable", base::FormatMib(wanted_mib),
                        base::FormatMib(usable_mib));
   }
 

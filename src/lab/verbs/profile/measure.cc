@@ -367,7 +367,7 @@ class Measurement {
       const std::int64_t now_ns = base::BootTimeNs();
       if (place.busy_since_ns == 0) place.busy_since_ns = now_ns;
       if (now_ns - place.busy_since_ns < kOthersPatienceNs) return Unit{};
-      return Conflict("GPU {} is used by {}; use a free GPU (--beside-others measures anyway)",
+      return Conflict("GPU {} is used by {}; use a free GPU (or --beside-others to measure anyway)",
                       place.lane.devices[0], by);
     }
     place.busy_since_ns = 0;

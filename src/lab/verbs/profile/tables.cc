@@ -95,13 +95,13 @@ std::vector<std::string> ModelLines(const TypeFindings& type) {
   std::vector<std::string> lines;
   if (type.mps_error) {
     lines.push_back(fmt::format(
-        "MPS: slowdown_i = 1 + s_i * sum of the others' p_j; mean error in the pairs {:.1f} %",
+        "MPS: slowdown_i = 1 + s_i * sum of the others' p_j; mean error over the pairs {:.1f} %",
         *type.mps_error * 100));
   }
   if (type.streams_a) {
     lines.push_back(fmt::format(
         "streams: slowdown_i = 1 + {:.2f} * g_i * sum of the others' g_j, g = 1 - (1-u)^1.7; mean "
-        "error in the pairs {:.1f} %",
+        "error over the pairs {:.1f} %",
         *type.streams_a, *type.streams_error * 100));
   }
   return lines;
@@ -340,7 +340,7 @@ std::string FindingsHtml(std::span<const TypeFindings> findings, std::span<const
   std::string body =
       "<p>U: solo SM activity; S, P: sensitivity and pressure under MPS; TIME: solo computing "
       "time; ERROR: mean error of the predicted slowdowns. See docs/server/profile.md in "
-      "CARMA.</p>\n";
+      "the CARMA repository.</p>\n";
   for (const TypeFindings& type : findings) PutType(body, type);
   const auto failures = Failures(runs);
   if (!failures.empty()) body += "<section><h2>What failed</h2><dl>\n";

@@ -39,7 +39,7 @@ void AddProfileCommand(Syntax app, Context& context) {
       .OneOf({"streams", "mps", "mig"});
   verb.AddOption(
       "--degrees", "LIST", flags->degrees,
-      "how many copies of a workload to run together, such as 1-7, 2,4 or none (default: 1-7)");
+      "numbers of copies to run together, such as '1-7' or '2,4', or none (default: 1-7)");
   verb.AddFlag("!--no-pairs", flags->pairs,
                "skip the pairs; sensitivity and pressure stay unknown");
   verb.AddFlag("!--no-watching", flags->watching, "skip measuring the cost of monitoring");

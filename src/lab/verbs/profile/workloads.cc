@@ -89,7 +89,7 @@ Result<ProfiledWorkload> ReadWorkload(const Json& json) {
   const bool has_steps = std::ranges::any_of(
       workload.command, [](const std::string& word) { return word.contains(kStepsWord); });
   if (has_steps == workload.calibrate.empty())
-    in.Complain("calibrate", "{steps} in the command, too");
+    in.Complain("calibrate", "both calibrate and {steps} in the command, or neither");
   if (in.error()) return std::unexpected(*in.error());
   if (const auto spec = SpecOf(workload, "/"); !spec) return base::Wrap(spec.error(), "/task");
   return workload;
@@ -143,7 +143,7 @@ Result<std::vector<ProfiledWorkload>> SimulatedWorkloads(std::span<const std::st
     trace::Workload played = *CARMA_TRY(catalogue.Find(name));
     if (played.gpus != 1)
       return Invalid("'" + name +
-                     "' needs several GPUs, but only single-GPU workloads are measured");
+                     "' needs several GPUs, but only single-GPU workloads can be measured");
     played.solo_s = seconds;
     std::vector<std::string> command = trace::SimTaskArguments(played);
     command.insert(command.begin(), simtask);
