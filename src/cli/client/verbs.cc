@@ -472,7 +472,7 @@ Program ServerProgram() {
       {"version", &AddVersion},
       {"demo", nullptr, "See CARMA at work on simulated GPUs: 60 tasks in under two minutes"},
       {"trace", nullptr, "Inspect, cut, generate, replay and export traces"},
-      {"simulate", nullptr, "Simulate this server's load under other policies, in seconds"},
+      {"simulate", nullptr, "Simulate this server's load under other policies within seconds"},
       {"report", &AddReportCommand},
       {"config", &AddConfigCommand},
       {"init", &AddInitCommand},

@@ -341,7 +341,8 @@ void AddEvaluateCommand(Syntax estimate, Context& context) {
                "describe models as torchsummary does, without input shapes");
   verb.AddFlag("--torchinfo", flags->torchinfo,
                "describe models as torchinfo does by default: three levels and no input shapes");
-  verb.AddFlag("--exact", flags->exact, "use the number of kept bytes that a dry run counted");
+  verb.AddFlag("--exact", flags->exact,
+               "use the bytes counted in a dry run instead of computing them");
   verb.AddFlag("--rows", flags->rows, "print every prediction as CSV instead");
   verb.AddOption("--coverage", "SHARE", flags->coverage, "share of runs the bound should cover")
       .Range(0.5, 0.999);

@@ -285,8 +285,8 @@ void PrintTable(Context& context, const Prepared& prepared,
     text += "\n± is the standard deviation over runs; ~ marks changes within the noise.";
   if (!outcomes.front().runs.front().bounds.empty()) {
     text += WrapTo(
-        fmt::format("\nNo policy can be faster than{}: {} (exclusive area: without collocation)",
-                    load.noise > 0 ? ", without noise" : "",
+        fmt::format("\nLower bounds on the total time{}: {} (exclusive area: without collocation)",
+                    load.noise > 0 ? " without noise" : "",
                     BoundsText(outcomes.front().runs.front().bounds)),
         screen);
   }
@@ -328,7 +328,7 @@ std::string Footer() {
   text += "Words of --model, with their defaults:\n";
   for (const sim::ModelWord& word : sim::ModelWords())
     text += fmt::format("  {:<20}{} ({})\n", word.name, word.meaning, word.type);
-  text += "Servers (or shapes like 4xA100-40GB,2xH100-80GB, or 16 * 8xH100-80GB):\n";
+  text += "Servers (or shapes like '4xA100-40GB,2xH100-80GB' or '16 * 8xH100-80GB'):\n";
   for (const sim::ServerName& server : sim::ServerNames())
     text += fmt::format("  {:<18}{}\n", server.name, server.shape);
   return text +
@@ -344,7 +344,7 @@ void AddSimulateCommand(Syntax app, Context& context) {
   // A shared_ptr is needed, because std::function must be copyable.
   auto flags = std::make_shared<SimulateFlags>();
   const Syntax verb =
-      app.AddVerb("simulate", "Simulate this server's load under other policies, in seconds");
+      app.AddVerb("simulate", "Simulate this server's load under other policies within seconds");
   verb.AddOption("experiment", "FILE", flags->experiment,
                  "TOML file that describes the load and the policies");
   SimLoad& load = flags->load;
@@ -364,9 +364,10 @@ void AddSimulateCommand(Syntax app, Context& context) {
                  "comma-separated settings of the simulated world, for all policies");
   verb.AddOption("--estimator", "NAME", flags->estimator,
                  "estimator for policies that set none: auto (default), oracle, none, horus, …");
-  verb.AddOption("--history", "WORD", flags->history,
-                 "what estimates learn from: none, run (default: the tasks of the same run), runs "
-                 "(also those of earlier runs)");
+  verb.AddOption(
+      "--history", "WORD", flags->history,
+      "what estimates learn from: none, run (tasks of the same run; default), runs (tasks of "
+      "this and earlier runs)");
   verb.AddOption("--collocation", "METHOD", flags->collocation,
                  "collocation for policies that set none: mps (default), streams, mig, exclusive");
   verb.AddOption("--published", "ERA", flags->published,

@@ -125,13 +125,13 @@ constexpr Word kWords[] = {
        return !value.empty() && value.size() <= 200;
      }},
     {{"estimator",
-      "none, oracle, a column of the catalogue (horus, faketensor, gpumemnet), auto or history, "
-      "or, with summaries, any other estimator of `carma estimate`",
+      "none, oracle, a column of the catalogue (horus, faketensor, gpumemnet), auto, history "
+      "or (with summaries) any other estimator of `carma estimate`",
       "memory estimator; default: estimate.method"},
      SetEstimator},
     {{"history", "none, run or runs",
-      "which finished tasks the estimator learns from: none, those of the same run, or also "
-      "those of all earlier runs; default: run, unless estimate.history is false"},
+      "which finished tasks the estimator learns from: none, those of the same run, or those of "
+      "all runs so far; default: run, unless estimate.history is false"},
      SetHistory},
     {.info = {"coverage", "0, or a share from 0.5 to 0.999",
               "share of runs that a promise should cover, like estimate.coverage"},
@@ -146,8 +146,8 @@ constexpr Word kWords[] = {
      Sets<AT(estimates.missing_share), 0, 1>},
     {{"estimator_time", "time span", "time needed for an estimate"}, Sets<AT(estimates.takes)>},
     {{"profiles", "none, activity or measured",
-      "what is known about GPU use before tasks run: nothing, their SM activity, or also how "
-      "much they slow each other down; default: none"},
+      "what is known about tasks' GPU use before they run: nothing, their SM activity, or their "
+      "SM activity and how much they slow each other down; default: none"},
      SetProfiles},
     {{"durations", "true or false", "whether tasks' solo run times are known; default: false"},
      Sets<AT(estimates.durations)>},
@@ -325,7 +325,7 @@ Result<std::vector<PolicyWord>> SplitPolicy(std::string_view spec, const std::st
     const std::string_view word = base::Trim(piece);
     const std::size_t equals = word.find('=');
     if (word.empty() || equals == 0) {
-      return Invalid("{}: expected words like magm,sm_cap=0.8, not '{}'", where,
+      return Invalid("{}: expected words like 'magm,sm_cap=0.8', not '{}'", where,
                      base::Printable(spec, 80));
     }
     if (equals == std::string_view::npos) {

@@ -139,7 +139,7 @@ std::vector<Quantity> QuantitiesOf(std::span<const SimOutcome> outcomes) {
     quantities.push_back(
         {"JAIN", Mean("{:.2f}", [](const Metrics& run) { return run.jain.value_or(1); }), true});
     quantities.push_back(
-        {"WORST USER WAITS min",
+        {"WORST USER WAIT min",
          InMinutes([](const Metrics& run) { return run.worst_user_waiting_s.value_or(0); }), true});
   }
   if (any(&Metrics::requeues)) {

@@ -147,13 +147,13 @@ std::string ReplayText(const Replayed& replayed, const Screen& screen) {
                {fmt::format("{:.2f}", replayed.guessed.predicted[i])}});
   }
   return fmt::format(
-             "{}: slowdown of {}, each next to its actual neighbours; agreement (in log slowdown) "
-             "for the {} that ran for at least {}\n",
+             "{}: slowdown of {}, each with its actual neighbours; agreement (of log slowdown) for "
+             "the {} that ran for at least {}\n",
              base::Printable(replayed.path), base::Counted(std::ssize(replayed.tasks), "task"),
              replayed.listed.counted.tasks,
              base::FormatSpan(base::Duration(std::llround(replayed.least_s * 1000)))) +
          agreement("catalogue parameters", replayed.listed.counted) +
-         agreement("guessed, as for unknown tasks", replayed.guessed.counted) + "\n" +
+         agreement("guessed parameters (unknown tasks)", replayed.guessed.counted) + "\n" +
          table.Text(screen) + "\n";
 }
 
@@ -265,7 +265,7 @@ void AddSimulateValidate(Syntax simulate, Context& context) {
       .OneWord();
   verb.AddOption(
       "--least", "SPAN", flags->least,
-      "minimum run time for a task from --tasks to count in the agreement (default: 10m)");
+      "minimum run time for a --tasks task to count towards the agreement (default: 10m)");
   verb.AddOption("--pairs", "FILE", flags->pairs,
                  "CSV of measured pairs: speed1, speed2 (relative to running alone), u1, m1, u2, "
                  "m2 (percent of "

@@ -136,7 +136,7 @@ void AddMap(Syntax trace, Context& context) {
       std::string("share of each class, from the shortest jobs to the longest (default: ") +
           trace::kUsualMix + " if the catalogue has these classes)");
   verb.AddFlag("--keep-durations", flags->keep_durations,
-               "give tasks the durations of their jobs instead of their workloads");
+               "give tasks the durations of their jobs, not those of their workloads");
   verb.AddOption("--users", "WORD", flags->users,
                  "task owners: the jobs' users (user, default) or their virtual clusters (vc)")
       .OneOf({"user", "vc"});

@@ -177,7 +177,7 @@ std::string ToText(const JobSource& source, const LoadedJobs& loaded, const JobS
   row("GPUs", GpusText(facts));
   row("Submitted", "within " + Span(facts.last_submit_s));
   row("Durations", facts.durations_s.count > 0 ? SpreadText(facts.durations_s) : "not known");
-  row("Work", fmt::format("{:.1f} GPU hours, or {:.1f} GPUs on average while jobs are submitted",
+  row("Work", fmt::format("{:.1f} GPU hours, or {:.1f} GPUs on average over the submission period",
                           facts.gpu_hours, facts.offered_gpus));
   const trace::Arrivals& arrivals = facts.arrivals;
   if (arrivals.gaps_s.count > 0) {
@@ -191,7 +191,7 @@ std::string ToText(const JobSource& source, const LoadedJobs& loaded, const JobS
   }
   const trace::Concurrency& concurrency = facts.concurrency;
   row("Concurrency",
-      fmt::format("{:.1f} GPUs on average, at most {:.1f} ({}) after {}", concurrency.mean_gpus,
+      fmt::format("{:.1f} GPUs on average, peak {:.1f} ({}) after {}", concurrency.mean_gpus,
                   concurrency.peak_gpus, base::Counted(concurrency.peak_jobs, "job"),
                   Span(concurrency.peak_s)));
   row("", fmt::format("{} slices of {}", Bars(concurrency.mean_slices),
