@@ -40,7 +40,7 @@ class PackedLines {
       const std::string_view rest = std::string_view(buffer_).substr(at_);
       const std::size_t end = rest.find('\n');
       if (line.size() + std::min(end, rest.size()) > kMaxSummaryBytes)
-        return Fail(fmt::format("the line has more than {} bytes", kMaxSummaryBytes));
+        return Fail(fmt::format("the line exceeds {} bytes", kMaxSummaryBytes));
       line.append(rest.substr(0, end));
       if (end != std::string_view::npos) {
         at_ += end + 1;
@@ -75,7 +75,7 @@ class PackedLines {
     unpacked_ += buffer_.size();
     if (unpacked_ > kMaxDataSetBytes)
       return Fail(
-          fmt::format("the data set has more than {} bytes after decompression", kMaxDataSetBytes));
+          fmt::format("the data set exceeds {} bytes after decompression", kMaxDataSetBytes));
     // For a truncated gzip file, gzread fails with Z_BUF_ERROR once all readable data has been
     // returned.
     if (got < 0 || (got == 0 && code != Z_OK))

@@ -262,7 +262,7 @@ void UseTotals(LayerList& list, const Totals& totals, std::int64_t row_sum) {
             fmt::format("no totals below the rows, which sum to {} parameters", row_sum));
   } else if (*totals.params != row_sum) {
     AddNote(list, Note::Kind::kFooter,
-            fmt::format("the totals state {} parameters, but the rows sum to {}; {} are used",
+            fmt::format("the totals state {} parameters, but the rows sum to {}; using {}",
                         *totals.params, row_sum, list.params));
   }
   list.trainable = std::min(list.params, totals.trainable.value_or(list.params));
@@ -337,7 +337,7 @@ void NoteCollapsed(LayerList& list, const std::vector<std::size_t>& collapsed) {
   list.collapsed = true;
   list.hidden_params = params;
   AddNote(list, Note::Kind::kCollapsed,
-          fmt::format("blocks printed as one row: {}, so the contents of {} of {} parameters "
+          fmt::format("blocks printed as one row: {}, so the layers behind {} of {} parameters "
                       "are unknown ({}); print the summary at full depth",
                       collapsed.size(), params, list.params, Names(types)));
 }
@@ -382,7 +382,7 @@ Result<Lines> Lines::Split(std::string_view text, std::string_view path) {
     if (number > kMaxLines)
       return lines.FailAt(number, fmt::format("more than {} lines", kMaxLines));
     if (line.size() > kMaxLineBytes) {
-      return lines.FailAt(number, fmt::format("the line has {} bytes, expected at most {}",
+      return lines.FailAt(number, fmt::format("the line is {} bytes long, expected at most {}",
                                               line.size(), kMaxLineBytes));
     }
     if (line.contains('\0'))

@@ -132,7 +132,7 @@ Result<LayerList> ReadText(Lines& lines) {
 
 Result<LayerList> ParseSummary(std::string_view text, std::string_view path) {
   if (text.size() > kMaxSummaryBytes) {
-    return Invalid("{}:1: the summary has {} bytes, expected at most {}", base::Printable(path),
+    return Invalid("{}:1: the summary is {} bytes long, expected at most {}", base::Printable(path),
                    text.size(), kMaxSummaryBytes);
   }
   constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";

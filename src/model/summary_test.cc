@@ -179,7 +179,7 @@ TEST(TorchInfo, ReadsKernelsFrozenAndRepeatedRows) {
   EXPECT_EQ(list.layers[4].params, 0) << "a repeated call";
   EXPECT_THAT(
       Notes(list, Note::Kind::kInferred),
-      HasSubstr("rows of repeated calls to a module, whose parameters are counted only once: 1"));
+      HasSubstr("rows for repeated calls to a module, whose parameters are counted only once: 1"));
   EXPECT_FALSE(list.collapsed);
 }
 
@@ -188,13 +188,13 @@ TEST(TorchInfo, NotesBlocksWithHiddenContents) {
   EXPECT_TRUE(list.collapsed);
   const std::string note = Notes(list, Note::Kind::kCollapsed);
   EXPECT_THAT(note,
-              HasSubstr("printed as one row: 2, so the contents of 9344 of 20000 parameters"));
+              HasSubstr("printed as one row: 2, so the layers behind 9344 of 20000 parameters"));
   EXPECT_THAT(note, HasSubstr("(BasicBlock)")) << "not the layer scale or the convolution";
   EXPECT_EQ(Row(list, "BasicBlock").kind, RowKind::kUnknown);
   EXPECT_EQ(Row(list, "StdConv2dSame").kind, RowKind::kLeaf);
   EXPECT_THAT(Notes(list, Note::Kind::kMissingShapes), HasSubstr("no input shapes"));
   EXPECT_THAT(Notes(list, Note::Kind::kUnknownLayer), HasSubstr("LayerScale"));
-  EXPECT_THAT(Notes(list, Note::Kind::kFooter), HasSubstr("rows sum to 16789; 20000 are used"));
+  EXPECT_THAT(Notes(list, Note::Kind::kFooter), HasSubstr("rows sum to 16789; using 20000"));
 }
 
 TEST(TorchInfo, TakesTheSizeOfAPassFromItsTotals) {

@@ -263,7 +263,7 @@ Result<LayerList> ReadTorchInfo(Lines& lines) {
   if (table.repeated > 0) {
     AddNote(list, Note::Kind::kInferred,
             fmt::format(
-                "rows of repeated calls to a module, whose parameters are counted only once: {}",
+                "rows for repeated calls to a module, whose parameters are counted only once: {}",
                 table.repeated));
   }
   list.has_input_shapes = std::ranges::find(header.columns, Column::kInput) != header.columns.end();

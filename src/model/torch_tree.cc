@@ -270,16 +270,15 @@ class TreeReader {
               "blocks' counts are used");
     }
     if (totals.params && *totals.params != printed) {
-      AddNote(
-          list_, Note::Kind::kFooter,
-          fmt::format(
-              "the totals state {} parameters, but the model's last line states {}; {} are used",
-              *totals.params, printed, list_.params));
+      AddNote(list_, Note::Kind::kFooter,
+              fmt::format(
+                  "the totals state {} parameters, but the model's last line states {}; using {}",
+                  *totals.params, printed, list_.params));
     }
     if (passed_over_ > 0) {
-      AddNote(
-          list_, Note::Kind::kOther,
-          fmt::format("{} lines inside the tree are not modules and are ignored", passed_over_));
+      AddNote(list_, Note::Kind::kOther,
+              fmt::format("lines inside the tree ignored because they are not modules: {}",
+                          passed_over_));
     }
     AddNote(
         list_, Note::Kind::kMissingShapes,

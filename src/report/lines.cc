@@ -80,7 +80,7 @@ const Line kLines[] = {
     {"GPU power, mean", "power_w", [](const Metrics& m) { return m.power_w; }, WattText},
     {"OOM crashes", "oom_crashes", [](const Metrics& m) { return Count(m.oom_crashes); },
      CountText},
-    {"returned from a server to the cluster's queue", "requeues",
+    {"returns from a server to the cluster's queue", "requeues",
      [](const Metrics& m) { return m.requeues ? Count(*m.requeues) : std::nullopt; }, CountText,
      false},
     {"tasks", "tasks", [](const Metrics& m) { return Count(m.tasks); }, CountText},

@@ -159,7 +159,7 @@ Result<Attempt> ReadAttempt(const Json& json, const std::string& pointer, std::s
   if (in.error()) return std::unexpected(*in.error());
   if (!list) return std::unexpected(list.error());
   if (attempt.ended < attempt.started)
-    return Expected(pointer + "/to_ms", "a time not before from_ms");
+    return Expected(pointer + "/to_ms", "a time no earlier than from_ms");
   const std::optional<AttemptEnd> known = base::FromWord<AttemptEnd>(end);
   if (!known)
     return Expected(pointer + "/end", "succeeded, out_of_memory, failed, stopped or unfinished");
@@ -207,7 +207,7 @@ Result<RunTask> ReadTask(const Json& json, const std::string& pointer, std::size
     const std::string place = pointer + "/attempts/" + std::to_string(i);
     Attempt attempt = CARMA_TRY(ReadAttempt((**attempts)[i], place, gpus));
     if (i > 0 && attempt.started < task.attempts.back().ended)
-      return Expected(place + "/from_ms", "a time not before the end of the previous attempt");
+      return Expected(place + "/from_ms", "a time no earlier than the end of the previous attempt");
     task.attempts.push_back(std::move(attempt));
   }
   return task;
@@ -217,7 +217,7 @@ Result<Unit> ReadColumn(JsonReader& in, const char* key, const std::string& poin
                         double GpuPoint::*column, std::vector<GpuPoint>& points) {
   const Json& list = *CARMA_TRY(ListOf(in, key, points.size(), pointer));
   if (list.size() != points.size())
-    return Expected(pointer + "/" + key, "as many values as in at_ms");
+    return Expected(pointer + "/" + key, "as many values as at_ms has");
   for (std::size_t i = 0; i < points.size(); ++i) {
     const Json& value = list[i];
     const bool sound = value.is_number() && value.get<double>() >= 0 && value.get<double>() <= most;
@@ -273,14 +273,14 @@ Result<RunRecord> ReadRun(const Json& json, const std::string& pointer) {
   for (const auto* list : {&gpus, &tasks, &waits}) {
     if (!*list) return std::unexpected(list->error());
   }
-  if (run.to < run.from) return Expected(pointer + "/to_ms", "a time not before from_ms");
+  if (run.to < run.from) return Expected(pointer + "/to_ms", "a time no earlier than from_ms");
   for (std::size_t i = 0; i < (*gpus)->size(); ++i)
     run.gpus.push_back(CARMA_TRY(ReadGpu((**gpus)[i], pointer + "/gpus/" + std::to_string(i))));
   for (std::size_t i = 0; i < (*tasks)->size(); ++i) {
     const std::string place = pointer + "/tasks/" + std::to_string(i);
     RunTask task = CARMA_TRY(ReadTask((**tasks)[i], place, run.gpus.size()));
     if (!run.tasks.empty() && task.id <= run.tasks.back().id)
-      return Expected(place + "/id", "a number above the id of the previous task");
+      return Expected(place + "/id", "a number greater than the previous task's id");
     run.tasks.push_back(std::move(task));
   }
   for (std::size_t i = 0; i < (*waits)->size(); ++i) {

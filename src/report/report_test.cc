@@ -77,7 +77,7 @@ TEST(Reports, ReportThePlaceOfBrokenRecords) {
       {R"({"version":2,"from_ms":0,"to_ms":1})",
        "/run/version: expected 1; version 2 is not supported"},
       {R"({"version":1,"to_ms":1})", "/run/from_ms"},
-      {R"({"version":1,"from_ms":5,"to_ms":1})", "/run/to_ms: expected a time not before"},
+      {R"({"version":1,"from_ms":5,"to_ms":1})", "/run/to_ms: expected a time no earlier than"},
       {R"({"version":1,"from_ms":0,"to_ms":1,"tasks":{}})", "/run/tasks: expected a list"},
       {R"({"version":1,"from_ms":0,"to_ms":1,"tasks":[{"id":1,"state":"eaten","submitted_ms":0}]})",
        "/run/tasks/0/state"},

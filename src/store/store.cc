@@ -114,7 +114,7 @@ Result<Unit> Store::Apply(const Batch& batch, Durability durability) {
     return PutDrain({gpu_uuid, row.second->why, by_rule, row.second->empty_by});
   });
   each(batch.closings, [&](const std::optional<Closing>& closing) {
-    return impl_->Do("storing that the server is closed", [&] {
+    return impl_->Do("storing whether the server is closed", [&] {
       impl_->Run("DELETE FROM closing");
       if (closing) impl_->Put(InsertSql<Closing>(), *closing);
     });
@@ -182,7 +182,7 @@ Result<Unit> Store::AddUsage(const GpuUsage& usage) {
 }
 
 Result<Unit> Store::AddLineWait(const LineWait& wait) {
-  return impl_->Do("storing why the head of the queue waited",
+  return impl_->Do("storing a wait reason of the head of the queue",
                    [&] { impl_->Put(InsertSql<LineWait>(), wait); });
 }
 
