@@ -10,13 +10,13 @@ carma submit --time tomorrow -- true                             # -> --time: ex
 carma submit --begin yesterday -- true                           # -> --begin: expected a time like 14:05
 carma submit --priority high -- true                             # -> --priority: expected a number from
 carma submit --sm-share 150% -- true                             # -> --sm-share: expected a share like 30% or 0.3, not '150%'
-carma submit --array 5-1 -- true                                 # -> --array: expected indices like 0-15, 1,3,7-9 or 0-15:4%2, not '5-1'
+carma submit --array 5-1 -- true                                 # -> --array: expected indices like '0-15', '1,3,7-9' or '0-15:4%2', not '5-1'
 carma submit --array 1,2,x -- true                               # -> not 'x'
 carma submit --dependency 12 -- true                             # -> --dependency: expected afterok:ID[:ID…], afterany:ID or afternotok:ID, not '12'
 carma submit --dependency afterok:999 -- true                    # -> cannot depend on task 999: no such task (see carma list --all)
 carma submit --notify tomail -- true                             # -> --notify: expected me, a mail address
 carma submit --account vision -- true                            # -> may not use account 'vision' (fair.accounts)
-carma submit --param n=1..6 -- true                              # -> --param n: expected values separated by commas, such as n=1,2,3, not the range '1..6' (--array takes ranges)
+carma submit --param n=1..6 -- true                              # -> --param n: expected values separated by commas, such as 'n=1,2,3', not the range '1..6' (--array takes ranges)
 carma submit --param lr=0.1,0.2 -- python3 train.py --lr {ls}    # -> {ls} is not a sweep parameter, did you mean lr?
 carma submit --param lr 0.1 -- true                              # -> --param: expected NAME=VALUE,VALUE… such as lr=0.1,0.01
 carma submit --param-file nosuch.csv -- true                     # -> nosuch.csv: No such file or directory

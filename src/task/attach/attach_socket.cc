@@ -133,7 +133,7 @@ Result<AttachMessage> ParseAttachMessage(std::string_view bytes) {
   AttachMessage message;
   if (!bytes.empty()) message.kind = static_cast<Kind>(bytes.front());
   if (bytes.empty() || bytes.size() > kMaxAttachBytes + 1 || !Take(bytes.substr(1), message))
-    return Invalid("terminal socket: received data that is not a message");
+    return Invalid("terminal socket: received an invalid message");
   return message;
 }
 

@@ -163,7 +163,7 @@ TEST(Description, TheLastSettingWins) {
 TEST(Description, ReportsMistakesWithTheirPlace) {
   const std::vector<std::pair<std::vector<Setting>, const char*>> cases{
       {{{"gpuz", "1"}}, "--gpuz: unknown option 'gpuz'"},
-      {{{"gpu", "first"}}, "--gpu: expected GPU indices or UUIDs such as 2,3, not 'first'"},
+      {{{"gpu", "first"}}, "--gpu: expected GPU indices or UUIDs such as '2,3', not 'first'"},
       {{{"gpu-type", "a:b"}}, "--gpu-type: expected part of a GPU name such as a100, or any"},
       {{{"gpus", ""}}, "--gpus: expected a value ([TYPE:]N)"},
       {{{"gpus", "-1"}}, "--gpus: expected a number of GPUs from 0 to 1024, not '-1'"},
@@ -287,10 +287,9 @@ TEST(Description, WarnsAboutOmittedParts) {
   Description description;
   ASSERT_TRUE(description.Set("gres", "gpu:a100:2,shard:4", "x.sh:2"));
   ASSERT_EQ(description.warnings().size(), 1u);
-  EXPECT_EQ(
-      description.warnings()[0],
-      "x.sh:2: --gres: 'shard:4' means one shared GPU, regardless of the count; state its memory "
-      "with --gpu-mem");
+  EXPECT_EQ(description.warnings()[0],
+            "x.sh:2: --gres: 'shard:4' means one shared GPU, regardless of the count; specify its "
+            "memory with --gpu-mem");
 }
 
 TEST(Description, ChoosesGpusByTypeSizeAndName) {

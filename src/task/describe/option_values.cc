@@ -136,7 +136,7 @@ bool IsKnownGpuType(std::string_view word) {
                              [&](std::string_view each) { return core::NamesType(each, word); });
 }
 
-constexpr std::string_view kArrayForms = "indices like 0-15, 1,3,7-9 or 0-15:4%2";
+constexpr std::string_view kArrayForms = "indices like '0-15', '1,3,7-9' or '0-15:4%2'";
 
 // Adds one piece "a", "a-b" or "a-b:step" to the set.
 Result<Unit> AddIndices(std::string_view piece, std::set<std::int64_t>& indices) {
@@ -265,7 +265,7 @@ Result<GpuCount> ParseGres(std::string_view text) {
       shares = true;
       remarks.push_back(
           "'" + base::Printable(piece, 40) +
-          "' means one shared GPU, regardless of the count; state its memory with --gpu-mem");
+          "' means one shared GPU, regardless of the count; specify its memory with --gpu-mem");
     } else if (piece.empty()) {
       return Expected("gpu:N", text);
     } else {
@@ -282,7 +282,7 @@ Result<std::vector<std::string>> ParseGpuNames(std::string_view text) {
   for (const std::string_view piece : base::Split(text, ',')) {
     const std::string name(base::Trim(piece));
     if (!core::IsGpuName(name) || name.size() > core::kGpuNames.max_bytes)
-      return Expected("GPU indices or UUIDs such as 2,3", text);
+      return Expected("GPU indices or UUIDs such as '2,3'", text);
     if (std::ranges::find(names, name) == names.end()) names.push_back(name);
   }
   if (names.size() > static_cast<std::size_t>(core::kMaxGpus))

@@ -107,7 +107,7 @@ TEST(ReadDirectives, RefusesWithThePlace) {
       {"#!/bin/sh\n#CARMA --gpus\n", "x.sh:2: --gpus: expected a value"},
       {"#!/bin/sh\n#CARMA --hold=1\n", "x.sh:2: --hold: takes no value"},
       {"#!/bin/sh\n#CARMA --wrap x\n", "x.sh:2: --wrap: not allowed in a script"},
-      {"#!/bin/sh\n#CARMA -J 'a\n", "x.sh:2: the quote ' is not closed"},
+      {"#!/bin/sh\n#CARMA -J 'a\n", "x.sh:2: missing closing quote '"},
       {"#!/bin/sh\n#CARMA -J " + std::string(9000, 'x') + "\n", "x.sh:2: the directive is longer"},
       {std::string("#!/bin/sh\ntrue\0\n", 16), "x.sh:2: contains a NUL byte"},
       {"#!/bin/sh\n\n# caf\xe9\n", "x.sh:3: not UTF-8"},

@@ -76,7 +76,7 @@ class Splitter {
 
   std::optional<base::Error> TakeSingleQuoted() {
     const std::size_t end = line_.find('\'', at_ + 1);
-    if (end == std::string_view::npos) return Wrong("the quote ' is not closed");
+    if (end == std::string_view::npos) return Wrong("missing closing quote '");
     Word() += line_.substr(at_ + 1, end - at_ - 1);
     at_ = end + 1;
     return std::nullopt;
@@ -96,7 +96,7 @@ class Splitter {
       if (escape) c = line_[++at_];
       Word() += c;
     }
-    return Wrong("the quote \" is not closed");
+    return Wrong("missing closing quote \"");
   }
 
   std::optional<base::Error> CheckShellText(char c, bool quoted) const {

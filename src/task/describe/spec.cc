@@ -43,7 +43,7 @@ Result<Unit> CheckArguments(std::string_view field, const std::vector<std::strin
 
 Result<Unit> CheckWhatToRun(const TaskSpec& spec) {
   if (spec.script) {
-    if (!spec.command.empty()) return Bad("command", "nothing when there is a script");
+    if (!spec.command.empty()) return Bad("command", "no value when there is a script");
     if (!spec.script->starts_with("#!"))
       return Bad("script", "a first line that names its interpreter, such as #!/bin/bash");
     if (!IsPlain(*spec.script, kMaxScriptBytes))
@@ -52,15 +52,15 @@ Result<Unit> CheckWhatToRun(const TaskSpec& spec) {
   }
   if (spec.command.empty() || spec.command.front().empty())
     return Bad("command", "a command or a script");
-  if (!spec.script_args.empty()) return Bad("script_args", "nothing without a script");
+  if (!spec.script_args.empty()) return Bad("script_args", "no value without a script");
   return CheckArguments("command", spec.command);
 }
 
 Result<Unit> CheckContainer(const TaskSpec& spec) {
   if (!spec.container && !spec.container_mounts.empty())
-    return Bad("container_mounts", "nothing without a container");
+    return Bad("container_mounts", "no value without a container");
   if (spec.container && spec.conda_env)
-    return Bad("conda_env", "nothing with a container, which has its own programs");
+    return Bad("conda_env", "no value with a container, which has its own programs");
   return Unit{};
 }
 
@@ -74,7 +74,7 @@ Result<Unit> CheckEnvironment(const TaskSpec& spec) {
     }
     if (name.size() + value.size() + 2 > kMaxArgBytes || !IsPlain(value, kMaxArgBytes)) {
       return Bad("environment/" + base::Printable(name, 60),
-                 "UTF-8 text without NUL bytes, together with its name shorter than {} bytes",
+                 "UTF-8 text without NUL bytes, shorter than {} bytes including its name",
                  kMaxArgBytes);
     }
     total += name.size() + value.size() + 2;

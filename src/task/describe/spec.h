@@ -179,7 +179,7 @@ struct TaskSpec : core::TaskRequest {
     field(
         "serve", task.serve,
         "Latency-sensitive task: under MPS its kernels run before those of its user's other tasks "
-        "(client priority), and max_slowdown is 1.25 if it is absent.",
+        "(client priority), and max_slowdown defaults to 1.25.",
         {.unless_empty = true});
     field("signal", task.signal,
           "Name of the signal sent signal_before_s seconds before the time limit: USR1, INT …",

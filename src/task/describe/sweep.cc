@@ -92,7 +92,7 @@ Result<std::vector<Parameters>> Combinations(
     if (all.front().contains(name)) return Invalid("parameter {} is specified twice", name);
     if (values.size() == 1 && IsRange(values.front()))
       return Invalid(
-          "--param {0}: expected values separated by commas, such as {0}=1,2,3, not the range "
+          "--param {0}: expected values separated by commas, such as '{0}=1,2,3', not the range "
           "'{1}' (--array takes ranges)",
           name, base::Printable(values.front(), 40));
     if (all.size() * values.size() > kMaxArrayTasks)

@@ -22,7 +22,7 @@ struct TrainingWord {
     field("name", word.name, "Name of a carma submit option, without dashes.",
           {.max_bytes = 64, .fits = IsName, .expected = "an option that describes a training run"});
     field("value", word.value, "Value of the option; on for a switch.", kValue);
-    field("from", word.from, "Where the option was read; empty if the user stated it.", kValue);
+    field("from", word.from, "Where the option was found; empty if the user specified it.", kValue);
   }
   friend bool operator==(const TrainingWord&, const TrainingWord&) = default;
 

@@ -435,7 +435,7 @@ TEST_F(ShimLauncherTest, AsksOnceAHandlerIsInstalled) {
   NextStarted();
   EXPECT_EQ(Told(), "up");
   launcher_->AskToSave(kTask, 1, {});
-  while (Err().find("asked to checkpoint by USR1") == std::string::npos) ::sched_yield();
+  while (Err().find("asked to checkpoint with USR1") == std::string::npos) ::sched_yield();
   Go();
   EXPECT_EQ(NextExited().exit_code, 85);
 }
@@ -448,7 +448,7 @@ TEST_F(ShimLauncherTest, DoesNotKillATaskWithoutAHandler) {
   NextStarted();
   EXPECT_EQ(Told(), "up");
   launcher_->AskToSave(kTask, 1, {});
-  while (Err().find("asked to checkpoint by USR1") == std::string::npos) ::sched_yield();
+  while (Err().find("asked to checkpoint with USR1") == std::string::npos) ::sched_yield();
   Go();
   EXPECT_EQ(NextExited().exit_code, 3);
   EXPECT_FALSE(base::Exists(root_ + "/carma-5.ckpt")) << "an empty folder is removed";

@@ -366,7 +366,7 @@ Result<SbatchCall> PlanSbatch(const Words& arguments, const Variables& environme
 Result<std::vector<std::string>> ExpandHosts(std::string_view list) {
   std::vector<std::string> hosts;
   const auto wrong =
-      Invalid("expected hosts such as n1,n[2-4], not '" + base::Printable(list, 60) + "'");
+      Invalid("expected hosts such as 'n1,n[2-4]', not '" + base::Printable(list, 60) + "'");
   while (!list.empty()) {
     const std::size_t open = list.find('['), comma = list.find(',');
     if (open == std::string_view::npos || comma < open) {

@@ -254,7 +254,7 @@ void Supervisor::AskToSave() {
   if (SignalHandlers(checkpoint_signal_, false) > 0) return;
   ask_again_ns_ = SteadyNs() + kAskAgainNs;
   if (again) return;
-  pump_.Note(std::string("this task was asked to checkpoint by ") +
+  pump_.Note(std::string("this task was asked to checkpoint with ") +
              ::sigabbrev_np(checkpoint_signal_) +
              ", but none of its processes handles that signal");
 }
