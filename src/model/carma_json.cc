@@ -323,7 +323,7 @@ Taken Finish(Draft& draft) {
                              .constant = std::max(0.0, *draft.saved_b2 - 2 * per_sample)};
   }
   if (!draft.has_input_shapes)
-    AddNote(draft, Note::Kind::kMissingShapes, "most rows do not give their input shapes");
+    AddNote(draft, Note::Kind::kMissingShapes, "most rows have no input shapes");
   NoteUnknownTypes(draft, {});
   NoteMissingShapes(draft);
   return {};

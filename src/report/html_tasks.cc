@@ -116,7 +116,9 @@ void PutFailures(std::string& out, const Recorded& cases) {
   PutTable(out, "Tasks that did not succeed",
            {"task", "run", "user", "state", "starts", "waited", "ran",
             "memory, promised / measured", "why"},
-           rows, count > kMostRows ? fmt::format("<p>{} of {}.</p>", kMostRows, count) : "");
+           rows,
+           count > kMostRows ? fmt::format("<p>Only {} of {} rows are shown.</p>", kMostRows, count)
+                             : "");
 }
 
 }  // namespace carma::report

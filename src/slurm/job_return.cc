@@ -181,7 +181,7 @@ Result<JobReturn> ReturnOf(const FailedRun& run) {
   if (!run.out_of_memory) {
     back.retries = kMostVictimRestarts;
     back.comment =
-        fmt::format("carma: killed by a fault of another task or of the GPU on {}", kNodePlace);
+        fmt::format("carma: killed by a fault in another task or in the GPU on {}", kNodePlace);
     return back;
   }
   if (run.most_retries == 0) return Conflict("it does not allow retries");

@@ -196,7 +196,7 @@ std::string TextOf(const std::vector<Evaluated>& all, const DataSet& set,
   for (const Evaluated& each : all) text += ClassesOf(each);
   if (activity.runs > 0) {
     text += fmt::format(
-        "\nSM activity of {} estimated from multiply-adds: mean error {:.3f} ({:.3f} when {} is "
+        "\nSM activity of {} from multiply-adds: mean error {:.3f} ({:.3f} when {} is "
         "assumed for all)\n",
         base::Counted(activity.runs, "run"), activity.mean_error, activity.usual_error,
         core::kUsualActivity);

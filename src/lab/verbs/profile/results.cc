@@ -85,7 +85,7 @@ Result<MeasuredRun> ParseMeasuredRun(std::string_view line) {
   if (!std::ranges::all_of(members, profile::IsName)) in.Complain("members", profile::kNameRule);
   for (const RunInstance& each : run.instances) {
     if (each.member >= std::ssize(members)) in.Complain("instances", "numbers of members");
-    if (each.end_s < each.begin_s) in.Complain("instances", "end_s no less than begin_s");
+    if (each.end_s < each.begin_s) in.Complain("instances", "an end_s no earlier than begin_s");
   }
   if (in.error()) return std::unexpected(*in.error());
   return run;

@@ -163,7 +163,7 @@ Result<Unit> GiveSummaries(Context& context, const SimLoad& load, const trace::C
   if (load.summaries.empty()) {
     const auto needy = std::ranges::find_if(policies, NeedsSummaries);
     if (needy == policies.end()) return Unit{};
-    return Invalid("estimator {} needs model summaries: name their folder with --summaries",
+    return Invalid("estimator {} needs model summaries; specify their folder with --summaries",
                    needy->options.estimates.method);
   }
   LoadedSummaries loaded = CARMA_TRY(LoadSummaries(catalogue, load.summaries));
@@ -189,7 +189,7 @@ Result<Prepared> Prepare(Context& context, Syntax verb, const SimulateFlags& fla
                     .policies = std::move(policies)};
   auto arrivals = sim::Arrivals(trace, prepared.catalogue, load.trace);
   if (!arrivals) {
-    const char* hint = load.workloads.empty() ? " (name its catalogue with --workloads)" : "";
+    const char* hint = load.workloads.empty() ? " (specify its catalogue with --workloads)" : "";
     return Fail(arrivals.error().code, arrivals.error().message + hint);
   }
   prepared.arrivals = *std::move(arrivals);
@@ -358,7 +358,7 @@ void AddSimulateCommand(Syntax app, Context& context) {
                  "server name or shape (default: dgx-station-a100)");
   verb.AddOption("--config", "FILE", load.config, "base configuration file for every policy");
   verb.AddOption("--policy", "WORDS", flags->policies,
-                 "policy as comma-separated words; repeat to compare others with the first")
+                 "policy as comma-separated words; repeat to compare more policies with the first")
       .OneWord();
   verb.AddOption("--model", "WORDS", flags->model,
                  "comma-separated settings of the simulated world, for all policies");
@@ -386,8 +386,8 @@ void AddSimulateCommand(Syntax app, Context& context) {
       .Range(1.0, kMaxSlowdownLimit);
   verb.AddOption("--reserve", "WORDS", load.reserve,
                  "GPUs reserved on each server, in carma reserve syntax: \"for=ada gpus=0,1 "
-                 "from=9h for-time=8h repeat=weekdays\"; times count from the first submission, a "
-                 "Monday at midnight")
+                 "from=9h for-time=8h repeat=weekdays\"; times count from the first submission, "
+                 "which is taken as midnight on a Monday")
       .OneWord();
   verb.AddOption("--threads", "N", flags->threads,
                  "number of parallel runs (default: one per core)")

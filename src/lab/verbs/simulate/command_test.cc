@@ -154,7 +154,7 @@ TEST_F(SimulateCommand, EstimatesFromTheWorkloadsSummaries) {
   const std::string trace = Write("t.csv", "submit_s,workload_id\n0,net\n1,net\n");
   const std::vector<std::string> load = {"--trace", trace,      "--workloads",
                                          workloads, "--policy", "magm,estimator=structural"};
-  EXPECT_THAT(Run(load).err, HasSubstr("name their folder with --summaries"));
+  EXPECT_THAT(Run(load).err, HasSubstr("specify their folder with --summaries"));
   std::vector<std::string> with = load;
   with.insert(with.end(), {"--summaries", folder_, "--json"});
   const Ran ran = Run(with);

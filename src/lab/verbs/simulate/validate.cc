@@ -268,8 +268,8 @@ void AddSimulateValidate(Syntax simulate, Context& context) {
       "minimum run time for a --tasks task to count towards the agreement (default: 10m)");
   verb.AddOption("--pairs", "FILE", flags->pairs,
                  "CSV of measured pairs: speed1, speed2 (relative to running alone), u1, m1, u2, "
-                 "m2 (percent of "
-                 "GPU and memory utilisation when running alone), method (streams, mps; default: "
+                 "m2 (GPU and memory utilisation in percent when running alone), method (streams, "
+                 "mps; default: "
                  "streams); may be repeated")
       .OneWord();
   verb.AddOption("--workloads", "FILE", flags->workloads,

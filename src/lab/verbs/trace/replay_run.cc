@@ -119,7 +119,7 @@ Result<Unit> RunTraceReplay(Context& context, const ReplayFlags& flags) {
   const trace::Catalogue catalogue = CARMA_TRY(LoadCatalogue(flags.workloads));
   const auto workloads = trace::MatchWorkloads(trace, catalogue, flags.trace);
   if (!workloads) {
-    const char* hint = flags.workloads.empty() ? " (name its catalogue with --workloads)" : "";
+    const char* hint = flags.workloads.empty() ? " (specify its catalogue with --workloads)" : "";
     return Fail(workloads.error().code, workloads.error().message + hint);
   }
   const ReplayOptions options = CARMA_TRY(PrepareReplay(flags));
