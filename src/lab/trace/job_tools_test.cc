@@ -171,8 +171,7 @@ TEST(Sample, ExplainsWhyNoJobIsLeft) {
   ASSERT_FALSE(facts);
   EXPECT_EQ(facts.error().message,
             "the sample would be empty, because all jobs were submitted within 0:02; request a "
-            "higher load "
-            "or a number of tasks");
+            "higher load or a number of tasks");
 }
 
 TEST(KeepJobs, StartsAtTheFirstRemainingJob) {

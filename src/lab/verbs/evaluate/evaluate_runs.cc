@@ -98,10 +98,8 @@ std::string TableOf(const std::vector<Evaluated>& all, double coverage) {
          fmt::format(
              "\nShares in %. MEMORY: the kind of memory that the source measured; if unstated, the "
              "comparison uses\nwhat nvidia-smi would show. UNDER, >10%: rows predicted more than 0 "
-             "or "
-             "10 % below the measurement.\nCOVERED, BOUND OVER: the bound at {:g} %. NONE: rows "
-             "with "
-             "too little information or a method\nthat is not modelled.\n",
+             "or 10 % below the measurement.\nCOVERED, BOUND OVER: the bound at {:g} %. NONE: rows "
+             "with too little information or a method\nthat is not modelled.\n",
              100 * coverage);
 }
 

@@ -269,8 +269,7 @@ void AddSimulateValidate(Syntax simulate, Context& context) {
   verb.AddOption("--pairs", "FILE", flags->pairs,
                  "CSV of measured pairs: speed1, speed2 (relative to running alone), u1, m1, u2, "
                  "m2 (GPU and memory utilisation in percent when running alone), method (streams, "
-                 "mps; default: "
-                 "streams); may be repeated")
+                 "mps; default: streams); may be repeated")
       .OneWord();
   verb.AddOption("--workloads", "FILE", flags->workloads,
                  "catalogue of the tasks' workloads (default: the built-in one)");
