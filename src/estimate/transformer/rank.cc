@@ -261,8 +261,7 @@ Static StaticOf(const Sizes& sizes, const Adapters& adapters, const TrainingPlan
   } else if (full && (plan.deepspeed || IsZero(plan.data_parallel))) {
     UseDeepSpeed(plan, parameters, held, all);
   }
-  // Autocast makes a 16-bit copy of every matrix and keeps those of trained matrices for the
-  // backward pass.
+  // Autocast keeps 16-bit copies of trained matrices for the backward pass.
   if (plan.amp && plan.weights == Dtype::kFp32 && full && !all.shares_weights &&
       plan.checkpointing == Checkpointing::kNone)
     all.copies = 2 * sizes.matrices;
