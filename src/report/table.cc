@@ -77,14 +77,16 @@ void AddBounds(const std::vector<Case>& cases, std::vector<Cells>& lines) {
   const Line& makespan = Lines().front();
   for (const std::string& name : BoundNames(cases)) {
     Cells cells{"  above bound: " + base::Printable(name, 40)};
+    bool any = false;
     for (std::size_t i = 0; i < cases.size(); ++i) {
       const std::optional<double> bound_s = BoundOf(cases[i], name);
       const std::optional<Estimated> value = Over(cases[i], makespan);
       const bool above = bound_s && value && value->mean >= *bound_s;
       cells.push_back(above ? SpanText(*bound_s) + " " + AboveBound(*bound_s, *value) : "");
       if (i > 0) cells.emplace_back();
+      any = any || above;
     }
-    lines.push_back(std::move(cells));
+    if (any) lines.push_back(std::move(cells));
   }
 }
 

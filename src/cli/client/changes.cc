@@ -144,7 +144,9 @@ std::vector<DependentTask> WithDependents(const std::vector<std::uint64_t>& ids,
       return again.contains(TaskOf(other));
     };
     if (std::ranges::any_of(task->dependencies, resubmitted)) {
-      each.waits_for = task->dependencies;
+      // Tasks that are no longer in the history are not known to the daemon either.
+      std::ranges::copy_if(task->dependencies, std::back_inserter(each.waits_for),
+                           [&](const std::string& on) { return by_id.contains(TaskOf(on)); });
       again.insert(id);
     }
     if (again.contains(id)) found.push_back(std::move(each));

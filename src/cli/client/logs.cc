@@ -135,7 +135,7 @@ Result<Unit> ShowLog(Context& context, const api::TaskView& task, const LogsFlag
   const bool follow = flags.follow && !HasEnded(task);
   auto opened = reader.Open();
   // Another task or program wrote this file.
-  const bool stale = opened && !HasStarted(task);
+  const bool stale = opened && (!HasStarted(task) || !NeverStarted(task).empty());
   if (stale) {
     reader = OutputReader(path);
     opened = std::unexpected(base::Error{ErrorCode::kNotFound, ""});

@@ -305,7 +305,7 @@ void AddEstimateCommand(Syntax app, Context& context) {
   add("--optimizer", flags->optimizer, "sgd, sgd-momentum, adam, adamw …", "NAME");
   add("--precision", flags->precision, "fp32, amp, bf16 …", "NAME");
   add("-G,--gpus", flags->gpus, "number of GPUs", "N");
-  add("--memory", flags->memory, "your own memory estimate, for comparison", "SIZE");
+  add("--memory", flags->memory, "memory that the task would request", "SIZE");
   add("--gpu-type", flags->gpu_type, "GPU name reported by the driver (default: the server's)",
       "NAME");
   add("-e,--estimator", flags->estimators, "only these estimators (default: all)", "LIST");

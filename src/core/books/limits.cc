@@ -233,16 +233,21 @@ std::optional<LimitHit> Limits::Against(std::span<const BoundBy> rules, const Wa
 }
 
 std::optional<LimitHit> Limits::AgainstQueueing(const TaskRequest& request, const HostNeed& host,
-                                                std::size_t more,
-                                                const TaskRequest* counted) const {
+                                                std::size_t more, const TaskRequest* counted,
+                                                std::span<const AlikeTasks> beside) const {
   const Names names = NamesOf(request);
   for (std::size_t i = 0; i < rules_.size(); ++i) {
     const LimitRule& rule = rules_[i];
     if (!IsAbout(rule, names)) continue;
-    const auto wanted = static_cast<std::int64_t>(more);
+    const auto counts_with = [&](const TaskRequest& other) {
+      return IsAbout(rule, NamesOf(other)) && KeyOf(i, NamesOf(other)) == KeyOf(i, names);
+    };
+    auto wanted = static_cast<std::int64_t>(more);
+    for (const AlikeTasks& each : beside) {
+      if (counts_with(each.request)) wanted += static_cast<std::int64_t>(each.count);
+    }
     const std::int64_t tasks = CountOf(i, names).tasks;
-    const bool counts = counted != nullptr && IsAbout(rule, NamesOf(*counted)) &&
-                        KeyOf(i, NamesOf(*counted)) == KeyOf(i, names);
+    const bool counts = counted != nullptr && counts_with(*counted);
     if (rule.queued && wanted > 0 && !counts && tasks + wanted > *rule.queued) {
       return LimitHit{&rule, LimitHit::What::kQueued, static_cast<double>(tasks),
                       static_cast<double>(wanted)};

@@ -32,6 +32,12 @@ struct LimitHit {
   double wants = 0;  // what this task would add
 };
 
+// Tasks with requests that no limit tells apart.
+struct AlikeTasks {
+  TaskRequest request;
+  std::size_t count = 0;
+};
+
 class Limits {
   struct Count;
 
@@ -86,10 +92,10 @@ class Limits {
   bool MayKeep(const TaskRequest& request) const;
   // The limit that forbids submitting `more` tasks like this one; empty: none. If `more` is 0,
   // checks only the limits that no amount of waiting can satisfy. counted: the former request of an
-  // edited task, which the counts already include.
+  // edited task, which the counts already include. beside: other tasks of the same submission.
   std::optional<LimitHit> AgainstQueueing(const TaskRequest& request, const HostNeed& host,
-                                          std::size_t more,
-                                          const TaskRequest* counted = nullptr) const;
+                                          std::size_t more, const TaskRequest* counted = nullptr,
+                                          std::span<const AlikeTasks> beside = {}) const;
   // The next time at which gpu_hours usage changes without an event, because old usage drops out of
   // the period or running tasks use up a limit. Empty: never.
   std::optional<Time> NextChange(Time now) const;

@@ -240,7 +240,8 @@ struct WarnTask {
   friend bool operator==(const WarnTask&, const WarnTask&) = default;
 };
 // The task must leave its GPUs soon (Attempt::leaves_by), so its processes must get the checkpoint
-// signal. Emitted again after a restart, because a second signal does no harm.
+// signal. Emitted again after a restart and for an earlier deadline, because a second signal does
+// no harm.
 struct AskToSave {
   TaskId id{};
   int attempt = 0;

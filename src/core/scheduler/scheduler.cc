@@ -118,9 +118,10 @@ std::optional<Explanation> Scheduler::Explain(TaskId id, Time now) const {
 }
 
 std::optional<LimitHit> Scheduler::LimitOnSubmission(const TaskRequest& request, std::size_t more,
-                                                     const TaskRequest* counted) const {
-  return state_->limits.AgainstQueueing(request, HostNeedOf(state_->config, request), more,
-                                        counted);
+                                                     const TaskRequest* counted,
+                                                     std::span<const AlikeTasks> beside) const {
+  return state_->limits.AgainstQueueing(request, HostNeedOf(state_->config, request), more, counted,
+                                        beside);
 }
 
 HostVerdict Scheduler::HostFor(const TaskRequest& request, Time now) const {

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -101,9 +102,10 @@ class Scheduler {
 
   // The limit that forbids submitting `more` tasks like this one: a limit that can never be
   // satisfied by waiting, or a limit on the number of unfinished tasks. Other limits only make a
-  // task wait (kLimit). counted: as in Limits::AgainstQueueing.
+  // task wait (kLimit). counted, beside: as in Limits::AgainstQueueing.
   std::optional<LimitHit> LimitOnSubmission(const TaskRequest& request, std::size_t more,
-                                            const TaskRequest* counted = nullptr) const;
+                                            const TaskRequest* counted = nullptr,
+                                            std::span<const AlikeTasks> beside = {}) const;
   // The longest time limit that the limits of the request's user, account and class allow, or empty
   // if they allow any.
   std::optional<Duration> LongestAllowed(const TaskRequest& request) const;

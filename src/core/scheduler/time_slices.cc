@@ -294,13 +294,12 @@ void WakeForTurns(State& state, Time when) {
 void AskToLeave(State& state, TaskRecord& task, StopCause cause, Time by) {
   if (task.attempt->leaves_by && *task.attempt->leaves_by <= by) return;
   Attempt& attempt = task.attempt.Edit();
-  const bool known = attempt.leaves_by.has_value();
   attempt.slot_notice = attempt.slot_notice.value_or(state.now);
   attempt.notice_cause = cause;
   attempt.leaves_by = by;
   state.preemptions.leaving.insert(task.id);
   state.Keep(task);
-  if (!known) state.out.actions.emplace_back(AskToSave{task.id, task.attempt->number, by});
+  state.out.actions.emplace_back(AskToSave{task.id, task.attempt->number, by});
 }
 
 // The notice remains on record, because the task might still respond to it by saving.

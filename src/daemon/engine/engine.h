@@ -71,6 +71,10 @@ class Engine {
   // Requeues a finished task, or stops a running task and then requeues it. `what` is added to the
   // history, as in Note().
   void Requeue(core::TaskId id, const std::string& what, Done done);
+  // As Intake::CheckQueueLimits().
+  Result<Unit> CheckQueueLimits(const TaskList& tasks, const Submitter& by) const {
+    return intake_.CheckQueueLimits(tasks, by);
+  }
   // Returns the request that an unfinished task would have after the edit of its description from
   // `was` to `wanted`. Fails with the errors of Intake::CheckEdit, and with kUnavailable while the
   // task's memory is being estimated or another change to the task has not been stored yet.

@@ -6,6 +6,7 @@
 #include <deque>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -97,6 +98,10 @@ class Intake {
                                                          const task::TaskSpec& was,
                                                          const task::TaskSpec& wanted);
 
+  // Checks whether limits on waiting tasks allow all tasks of a submission together. Tasks that
+  // have not reached the core yet are counted only if they belong to the same user.
+  Result<Unit> CheckQueueLimits(const TaskList& tasks, const Submitter& by) const;
+
   // Checks whether a finished task may be requeued. returning: how many other tasks of the same
   // user are being requeued at the same time. Returns kInvalid if a limit is exceeded, kDenied if
   // the user may no longer use the account, and kConflict if the queue is full.
@@ -164,11 +169,8 @@ class Intake {
   // stored but have not reached the core.
   std::size_t OnTheWay(std::optional<std::uint32_t> uid) const;
   Result<Unit> RefuseBeyondLimits(const core::TaskRequest& request, const std::string& name,
-                                  std::size_t more,
-                                  const core::TaskRequest* counted = nullptr) const;
-  // Checks the limits on queued tasks. Tasks that have not reached the core yet are counted only if
-  // they belong to the same user.
-  Result<Unit> CheckQueueLimits(const Submission& submission) const;
+                                  std::size_t more, const core::TaskRequest* counted = nullptr,
+                                  std::span<const core::AlikeTasks> beside = {}) const;
   Result<Unit> CheckEntitlements(const Submission& submission, std::size_t begin,
                                  std::size_t end) const;
   Result<Unit> RefuseWhatNeverFits(const Submission& submission, std::size_t begin,

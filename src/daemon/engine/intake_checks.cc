@@ -4,6 +4,7 @@
 #include <map>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 #include "base/signal_name.h"
 #include "base/text.h"
@@ -76,7 +77,7 @@ std::size_t Intake::QueuedOf(std::uint32_t uid) {
 
 Result<std::string> Intake::Check(const Submission& submission, std::size_t begin,
                                   std::size_t end) {
-  if (begin == 0) CARMA_TRY(CheckQueueLimits(submission));
+  if (begin == 0) CARMA_TRY(CheckQueueLimits(submission.tasks, submission.submitter));
   CARMA_TRY(CheckEntitlements(submission, begin, end));
   CARMA_TRY(RefuseWhatNeverFits(submission, begin, end));
   const std::string never = CARMA_TRY(CheckDependencies(submission.tasks, begin, end));
@@ -92,28 +93,29 @@ Result<Unit> Intake::CheckReturn(const core::TaskRequest& request, const std::st
 }
 
 Result<Unit> Intake::RefuseBeyondLimits(const core::TaskRequest& request, const std::string& name,
-                                        std::size_t more, const core::TaskRequest* counted) const {
-  const std::optional<core::LimitHit> hit = core_.LimitOnSubmission(request, more, counted);
+                                        std::size_t more, const core::TaskRequest* counted,
+                                        std::span<const core::AlikeTasks> beside) const {
+  const std::optional<core::LimitHit> hit = core_.LimitOnSubmission(request, more, counted, beside);
   if (!hit) return Unit{};
   return Invalid("{}", core::IsRefused(name, core::TextOf(*hit)));
 }
 
-// A limit on waiting tasks applies to all tasks of a submission together.
-Result<Unit> Intake::CheckQueueLimits(const Submission& submission) const {
-  const Submitter& by = submission.submitter;
+Result<Unit> Intake::CheckQueueLimits(const TaskList& tasks, const Submitter& by) const {
   std::map<std::pair<std::string, std::string>, std::pair<std::size_t, std::size_t>> alike;
-  for (std::size_t i = 0; i < submission.tasks.size(); ++i) {
-    const task::TaskSpec& spec = submission.tasks.Like(i);
+  for (std::size_t i = 0; i < tasks.size(); ++i) {
+    const task::TaskSpec& spec = tasks.Like(i);
     const auto key = std::pair(spec.account.value_or(""), spec.qos.value_or(""));
     ++alike.try_emplace(key, i, 0).first->second.second;
   }
   const auto now = accepted_of_.find(by.uid);
   const std::size_t coming = OnTheWay(by.uid) + (now == accepted_of_.end() ? 0 : now->second);
-  for (const auto& [key, tasks] : alike) {
-    const auto& [first, count] = tasks;
-    const task::TaskSpec& spec = submission.tasks.Like(first);
-    CARMA_TRY(
-        RefuseBeyondLimits(task::ToRequest(spec, by.uid, by.user), spec.name, coming + count));
+  std::vector<core::AlikeTasks> before;
+  for (const auto& [key, group] : alike) {
+    const auto& [first, count] = group;
+    const task::TaskSpec& spec = tasks.Like(first);
+    const core::TaskRequest request = task::ToRequest(spec, by.uid, by.user);
+    CARMA_TRY(RefuseBeyondLimits(request, spec.name, coming + count, nullptr, before));
+    before.push_back({request, count});
   }
   return Unit{};
 }

@@ -246,7 +246,9 @@ TEST_F(IntakeTest, ChecksLimitsAndAccountsAtSubmission) {
   task::TaskSpec slow = Spec();
   slow.time_limit = core::Duration(7'200'000);
   for (const task::TaskSpec& spec : {strange, unknown, wide, slow, booked}) Submit({spec});
-  Submit({Spec(), Spec()});  // three tasks, including the earlier one
+  task::TaskSpec soon = Spec();
+  soon.qos = "interactive";
+  Submit({Spec(), soon});  // three tasks, including the earlier one
   EXPECT_EQ(Accept()->size(), 1U);
   ASSERT_EQ(answers_.size(), 6U);
   EXPECT_EQ(answers_[0].error().code, ErrorCode::kDenied);

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <map>
 #include <memory>
 #include <set>
 
@@ -218,24 +217,8 @@ bool IsLike(const Check& check, std::size_t i, std::size_t other) {
   return same_name == check.specs[i] && check.results[i].estimate == check.results[other].estimate;
 }
 
-// The message of a submission that a limit on waiting tasks would refuse; empty if none would.
-std::string Refusal(const Check& check) {
-  const core::Scheduler& scheduler = check.services->engine.scheduler();
-  std::map<std::pair<std::string, std::string>, std::size_t> alike;
-  for (const task::TaskSpec& spec : check.specs) {
-    const core::TaskRequest request = task::ToRequest(spec, check.uid, check.user);
-    std::size_t& count = alike[std::pair(request.account.value_or(""), core::QosOf(request))];
-    // Only the first tasks of a large submission are checked; the others count as the last one.
-    count += &spec == &check.specs.back() ? check.count - check.specs.size() + 1 : 1;
-    if (const std::optional<core::LimitHit> hit = scheduler.LimitOnSubmission(request, count))
-      return core::IsRefused(spec.name, core::TextOf(*hit));
-  }
-  return "";
-}
-
 Answer Checked(const Check& check) {
   const core::Scheduler& scheduler = check.services->engine.scheduler();
-  if (const std::string refusal = Refusal(check); !refusal.empty()) return Invalid("{}", refusal);
   const auto end = std::chrono::steady_clock::now() + kCheckTime;
   const base::Time now = check.services->clock.Now();
   Json tasks = Json::array();
@@ -271,8 +254,9 @@ Answer Checked(const Check& check) {
   return JsonAnswer({{"count", check.count}, {"tasks", std::move(tasks)}});
 }
 
-void CheckTasks(const SharedServices& services, const Caller& caller, const TaskList& tasks,
-                const api::Responder& reply) {
+Result<Unit> CheckTasks(const SharedServices& services, const Caller& caller, const TaskList& tasks,
+                        const api::Responder& reply) {
+  CARMA_TRY(services->engine.CheckQueueLimits(tasks, {caller.uid, caller.gid, caller.user}));
   // Shared by the callbacks, because the estimates arrive in several parts.
   auto check =
       std::make_shared<Check>(Check{services, {}, tasks.size(), caller.uid, caller.user, {}, 0});
@@ -300,6 +284,7 @@ void CheckTasks(const SharedServices& services, const Caller& caller, const Task
         },
         reply);
   });
+  return Unit{};
 }
 
 // owner: the user that the tasks belong to; logged if different from the caller.
@@ -376,10 +361,7 @@ Result<Unit> Take(const SharedServices& services, const Call& call, Result<Descr
     CARMA_TRY(CheckPriority(like.priority, caller));
     CARMA_TRY(CheckSlots(like, services->engine, caller));
   }
-  if (dry_run) {
-    CheckTasks(services, caller, tasks, reply);
-    return Unit{};
-  }
+  if (dry_run) return CheckTasks(services, caller, tasks, reply);
   std::vector<std::string> warnings = SubmitWarnings(services->engine, tasks);
   services->engine.Submit(std::move(described->tasks),
                           {.uid = caller.uid,

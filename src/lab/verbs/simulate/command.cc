@@ -121,7 +121,9 @@ Result<std::vector<SimPolicy>> MakePolicies(const Experiment& experiment) {
   first.insert(first.end(), experiment.common.begin(), experiment.common.end());
   const std::vector<std::vector<PolicyWord>> all =
       experiment.policies.empty()
-          ? DefaultPolicies(MethodsOf(first), settings.mapper == "exclusive")
+          ? DefaultPolicies(MethodsOf(first),
+                            settings.mapper == "exclusive" &&
+                                std::ranges::find(first, "mapper", &PolicyWord::key) == first.end())
           : experiment.policies;
   std::vector<SimPolicy> policies;
   for (const std::vector<PolicyWord>& own : all) {
