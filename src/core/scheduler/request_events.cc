@@ -32,8 +32,10 @@ TaskRequest Edited(const TaskRecord& task, TaskRequest wanted) {
 // Whether the request says more about the memory that the task needs per GPU than its last crash.
 bool ReplacesRetryDemand(const TaskRecord& task, const TaskRequest& after) {
   const TaskRequest& before = task.request;
+  const std::int64_t crashed_mib =
+      task.peak_mib > 0 ? task.peak_mib : task.retry_free_mib.value_or(0);  // no sample was taken
   return after.gpus != before.gpus ||
-         after.memory_mib > std::max(task.peak_mib, before.memory_mib.value_or(0));
+         after.memory_mib > std::max(crashed_mib, before.memory_mib.value_or(0));
 }
 
 // The task is first stored in the submitted state, so that the estimate is requested again after a

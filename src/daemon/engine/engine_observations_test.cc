@@ -46,13 +46,15 @@ class ObservationTest : public ::testing::Test, public Engine::Host, public task
     Sample({});
   }
 
-  core::TaskId Submit(std::int64_t memory_mib = 5'000) {
+  core::TaskId Submit(std::int64_t memory_mib = 5'000,
+                      std::vector<core::Dependency> dependencies = {}) {
     task::TaskSpec spec;
     spec.name = "train";
     spec.command = {"python", "train.py"};
     spec.workdir = "/";
     spec.stdout_path = "/dev/null";
     spec.model_summary = "/model.txt";
+    spec.dependencies = std::move(dependencies);
     core::TaskId id{};
     engine_->Submit({spec}, {1000, 1000, "ada"}, [&](Result<Submitted> answer) {
       ASSERT_TRUE(answer) << answer.error().message;
@@ -235,6 +237,21 @@ TEST_F(ObservationTest, ARequeuedTaskIsEstimatedWithCurrentKnowledge) {
   engine_->Turn();
   EXPECT_EQ(started_, 2) << "attempt numbers continue";
   EXPECT_EQ(store_->Get(id)->record.estimate->method, "history");
+}
+
+TEST_F(ObservationTest, AStartedTaskKeepsTheEndOfARequeuedTaskAcrossARestart) {
+  const core::TaskId first = Submit();
+  Run(first, 4'800, base::Duration(60'000));
+  End(first, 0);
+  const core::TaskId second =
+      Submit(5'000, {{first, core::DependencyKind::kAfterOk, std::nullopt}});
+  attempt_ = 0;
+  Run(second, 4'800, base::Duration(0));
+  engine_->Requeue(first, "", [](Result<Unit> done) { EXPECT_TRUE(done); });
+  engine_->Turn();
+  Open();
+  EXPECT_EQ(engine_->scheduler().Find(second)->request->dependencies.at(0).known_final,
+            core::TaskState::kSucceeded);
 }
 
 TEST_F(ObservationTest, ARunningTaskKeepsItsRunTimeIfTheClockWasSet) {

@@ -29,7 +29,10 @@ Result<core::TaskRecord> Engine::Translated(store::StoredTask stored) {
   }
   if (placement != record.attempt->placement)
     record.attempt.Edit().placement = std::move(placement);
-  CARMA_TRY(intake_.FillDependencies(record.request));
+  // An unfinished task that has started keeps the ends that it started with, even if one of these
+  // tasks was requeued since then.
+  if (!record.attempt->launched || core::IsFinal(record.state))
+    CARMA_TRY(intake_.FillDependencies(record.request));
   FollowClock(record);
   return record;
 }
