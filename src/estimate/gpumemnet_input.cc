@@ -17,9 +17,9 @@ float Ln1p(double size) {
   return static_cast<float>(std::log1p(size));
 }
 
-// The activation functions in the order of their angles (kAggregateNames). The first eight need
-// only their output for the backward pass; the other eight need their input, which costs one more
-// tensor.
+// The activation functions, in the order of the angles that encode them (see kAggregateNames). The
+// first eight need only their output for the backward pass; the other eight need their input, which
+// costs one more tensor.
 constexpr std::array<std::string_view, 16> kFunctions{
     "relu",  "relu6", "hardtanh", "hardsigmoid", "softmax",  "sigmoid",   "tanh", "logsoftmax",
     "prelu", "elu",   "celu",     "selu",        "softplus", "hardswish", "silu", "mish",

@@ -335,7 +335,7 @@ void GetWhole(base::JsonReader& in, TransformerConfig& config) {
   GetQuantisation(in, config);
 }
 
-// Keys of image and audio encoders. The parameters of these encoders are computed from their sizes.
+// Keys of image and audio encoders, whose parameter counts are computed from their dimensions.
 constexpr std::string_view kEncoders[] = {"vision_config", "visual",         "vision_tower",
                                           "vision_cfg",    "vision_encoder", "audio_config",
                                           "audio_cfg",     "speech_config",  "audio_encoder"};

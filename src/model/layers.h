@@ -101,8 +101,8 @@ struct SavedBytes {
   friend bool operator==(const SavedBytes&, const SavedBytes&) = default;
 };
 
-// Other memory that a training run uses, in bytes. Every value counts at the precision in which it
-// is stored.
+// Other memory that a training run uses, in bytes. Each value is counted at the precision it is
+// stored in.
 struct HeldBytes {
   double trained = 0;  // weights, without gradients
   double frozen = 0;   // weights that are not trained; includes the scales of quantised weights
@@ -134,7 +134,7 @@ struct LayerList {
   std::optional<std::int64_t> batch;     // batch size used for the summary
   std::optional<std::string> optimizer;  // "adamw" …, as detected by carma_summary.py
   std::optional<std::string> precision;  // "fp32", "amp", "bf16" …
-  std::optional<std::string> torch;      // PyTorch version of the training: "2.11.0+cu130"
+  std::optional<std::string> torch;      // PyTorch version used for training: "2.11.0+cu130"
   std::optional<std::string> loss;       // the loss used for `saved`: "sum", "cross-entropy" …
   std::optional<SavedBytes> saved;       // in `precision`, if known
   std::optional<HeldBytes> held;         // also in `precision`

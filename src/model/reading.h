@@ -101,12 +101,12 @@ void UseTotals(LayerList& list, const Totals& totals, std::int64_t row_sum);
 
 // Tables made from real runs print the batch as a number. The batch is assumed to be one of the
 // most frequent first dimensions: the one that divides the most first dimensions, or, in a tie, the
-// largest. Replaces its multiples by -1, -2 …, and adds a note about rows that do not fit. Does
+// largest. Replaces its multiples with -1, -2 …, and adds a note on rows that do not fit. Does
 // nothing if the batch is already -1.
 void FindBatch(LayerList& list);
 
-// Whether a row with parameters at a table's deepest level seems to be a block with hidden contents
-// rather than one operation.
+// Whether a row that has parameters and is at its table's deepest level looks like a collapsed
+// block rather than one operation.
 bool LooksCollapsed(const Layer& layer);
 
 void AddNote(LayerList& list, Note::Kind kind, std::string text);

@@ -18,8 +18,9 @@ struct BoundTask {
   int gpus = 1;
   double sm_active = 0;   // when alone, summed over its GPUs
   double memory_mib = 0;  // minimum while it runs, summed over its GPUs
-  // Share of a GPU that the task occupies under a slowdown limit, summed over its GPUs: its SM
-  // activity divided by the highest SM activity that a GPU can deliver while it runs the task.
+  // Share of a GPU that the task takes up if slowdown is limited, summed over its GPUs: its SM
+  // activity divided by the highest total SM activity that a GPU running it can reach within the
+  // limit.
   double limited_share = 0;
 };
 

@@ -71,9 +71,9 @@ std::string GroupTable(std::span<const Metrics> runs);
 // Only the first replay of each case is used.
 std::string ForecastTable(std::span<const Metrics> runs);
 
-// One row per run with a header line: the metrics in SI units, empty where not reported.
+// A header line, then one row per run: metrics in SI units, empty where not reported.
 std::string RunsCsv(std::span<const Metrics> runs);
-// One row per task of the reports that have records, with a header line. Times are in seconds since
+// A header line, then one row per task of the reports that have records. Times are in seconds since
 // the run's first submission.
 std::string TasksCsv(std::span<const Report> reports);
 

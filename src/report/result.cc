@@ -98,8 +98,8 @@ std::string Single(const Case& of) {
   if (executed == 0) return "No tasks have ended.";
   const std::size_t runs = of.replays.size();
   std::string text =
-      fmt::format("{} task{} in {}{}: a task waits {} and runs {}", TasksText(executed),
-                  executed == 1 ? "" : "s",
+      fmt::format("{} task{} in {}{}, with a wait of {} and a run time of {} per task",
+                  TasksText(executed), executed == 1 ? "" : "s",
                   SpanText(MeanOf(of, [](const Metrics& run) { return run.trace_total_s; })),
                   runs > 1 ? fmt::format(" (mean of {} runs)", runs) : "",
                   SpanText(MeanOf(of, [](const Metrics& run) { return run.waiting.mean; })),

@@ -130,18 +130,20 @@ TEST(ResultSentence, StatesHowMuchEarlierTheBestEndsAndAtWhatCost) {
        "running alone; 4 of its 60 tasks did not succeed."},
       {"one run",
        {EndedRun("", 6000, 1000)},
-       "60 tasks in 1:40:00: a task waits 1:00 and runs 15:40 on average; all succeeded."},
+       "60 tasks in 1:40:00, with a wait of 1:00 and a run time of 15:40 per task on average; all "
+       "succeeded."},
       {"several runs of one policy are averaged",
        {EndedRun("magm", 6000, 1000), EndedRun("magm", 6600, 1060, 1, 1)},
-       "60 tasks in 1:45:00 (mean of 2 runs): a task waits 1:00 and runs 16:10 on average; 0.5 did "
-       "not succeed."},
+       "60 tasks in 1:45:00 (mean of 2 runs), with a wait of 1:00 and a run time of 16:10 per task "
+       "on average; 0.5 did not succeed."},
       {"one run with failures",
        {EndedRun("", 6000, 1000, 1, 3)},
-       "60 tasks in 1:40:00: a task waits 1:00 and runs 15:40 on average; 3 did not succeed."},
+       "60 tasks in 1:40:00, with a wait of 1:00 and a run time of 15:40 per task on average; 3 "
+       "did not succeed."},
       {"one run with tasks that never ran",
        {cancelled},
-       "60 tasks in 1:40:00: a task waits 1:00 and runs 15:40 on average; 3 of all 70 did not "
-       "succeed."},
+       "60 tasks in 1:40:00, with a wait of 1:00 and a run time of 15:40 per task on average; 3 of "
+       "all 70 did not succeed."},
       {"the best is worse than the first",
        {EndedRun("exclusive", 6000), EndedRun("a", 6150), EndedRun("b", 6300)},
        "a, best of the others, finishes 2.5 % later than exclusive; a task takes 1.00 times as "

@@ -59,7 +59,7 @@ struct Scale {
 
 // Path data of a curve. Each value applies until the next point, and the last one until end_x.
 std::string StepPath(std::span<const XY> curve, double end_x, const Scale& x, const Scale& y);
-// The same curve, closed along the bottom of y so that it can be filled.
+// The same curve, closed along the bottom edge so that it can be filled.
 std::string StepArea(std::span<const XY> curve, double end_x, const Scale& x, const Scale& y);
 
 struct Tick {
@@ -75,7 +75,7 @@ std::vector<Tick> TimeTicks(double high_s, int most);
 // from_s: the beginning of the axis, in seconds since the displayed clock's epoch. Tick::at is
 // relative to from_s.
 std::vector<Tick> ClockTicks(double from_s, double length_s, int most);
-// The next round value, so that a bar or curve does not touch the end of its axis. NiceEnd(0) is 1.
+// The next round value at or above `high`, as the end of an axis. NiceEnd(0) is 1.
 double NiceEnd(double high);
 
 }  // namespace carma::report

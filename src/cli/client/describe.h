@@ -26,8 +26,8 @@ struct Described {
 
 // Returns the caller's folder, home and environment; kIo or kDenied if the folder is unreadable.
 Result<task::SubmitterContext> CallerContext();
-// Like CallerContext(). If the settings contain --begin, which is relative to `now`, then `now` is
-// the daemon's time, which may differ from this machine's.
+// Like CallerContext(). If the settings contain --begin, `now` is taken from the daemon's clock,
+// which may differ from this machine's.
 Result<task::SubmitterContext> CallerContext(Context& context, const Settings& settings);
 // Sets the options in the given order. Returns kInvalid "--gpus: …" if an option is invalid.
 Result<Unit> ApplyOptions(const SubmitFlags& flags, task::Description& description);

@@ -49,7 +49,8 @@ std::string VersionText(const Context& context);
 // If the user named a file that is missing or unreadable, changes the error to kInvalid, which
 // gives exit code 2. Other errors are unchanged.
 base::Error NamedWrongly(base::Error error);
-// Reads a FILE named on the command line. Errors of base::ReadFile are converted by NamedWrongly().
+// Reads a FILE named on the command line. Errors from base::ReadFile are converted by
+// NamedWrongly().
 Result<std::string> ReadNamed(const std::string& path, std::size_t max_bytes);
 // Like ReadNamed(), but "-" is standard input.
 Result<std::string> ReadInput(const std::string& path, std::size_t max_bytes);

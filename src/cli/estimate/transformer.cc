@@ -111,9 +111,9 @@ std::string TransformerText(const std::string& file, const TransformerConfig& co
   add("reserved", estimate.reserved, "including its allocator's cache");
   add("shown", estimate.shown, "as nvidia-smi shows it; request this much per GPU");
   text += sums.Text(Screen{});
-  text +=
-      fmt::format("\nFor the GPU that needs the most memory; BOUND covers {:g} % of such runs.\n",
-                  100 * estimate.coverage);
+  text += fmt::format(
+      "\nValues for the GPU that needs the most memory; BOUND covers {:g} % of similar runs.\n",
+      100 * estimate.coverage);
   for (const std::string& warning : estimate.warnings) text += "note: " + warning + "\n";
   return text;
 }

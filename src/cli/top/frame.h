@@ -1,4 +1,4 @@
-// The screen of `carma top`: its contents, and the effects of keys. This code works on plain
+// The `carma top` screen: what it shows and what each key does. This code handles only plain
 // values; cli/top/curses.h drives the terminal.
 #pragma once
 

@@ -57,8 +57,8 @@ enum class Pass {
 //
 // kOneAtATime: the longest wait is the total work, because only one GPU might be busy.
 //
-// In every set of GPUs, a task that can return is assumed to take the GPUs that become free first,
-// in addition to those that it holds there.
+// In every set of GPUs, a returning task is assumed to take those that become free first, in
+// addition to those it still holds there.
 //
 // asked_for (kInOrder only): how long running tasks take to leave after they have been asked to
 // make room for the head of the queue. Each start delays the next one by this time.

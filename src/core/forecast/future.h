@@ -15,7 +15,7 @@ namespace carma::core {
 struct FutureRun {
   Neighbour load;
   double left_s = 0;  // remaining part of its solo run time
-  // Its GPUs, as indices into `views`, and its promise on each of them.
+  // Its GPUs, as indices into `views`, and the memory promised to it on each.
   std::vector<std::size_t> gpus;
   std::vector<std::int64_t> promised_mib;
 };

@@ -48,8 +48,8 @@ class PreemptionPlan {
   // would not fit even after all candidates had left.
   std::optional<std::vector<TaskId>> WhoMustLeave(const Need& need,
                                                   std::span<const TaskId> candidates) const;
-  // How many times as long each placed task takes as it would alone on a GPU of pace 1. If a task
-  // has several GPUs, the slowest one counts.
+  // The slowdown of each placed task, relative to running alone on a GPU of pace 1. If a task has
+  // several GPUs, the slowest one counts.
   std::map<TaskId, double> Slowdowns() const;
   // Keeps other tasks off the GPUs that RecoveryHold would choose for this need, until the next
   // call to KeepFor or LetGo.

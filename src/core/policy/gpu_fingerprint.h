@@ -1,5 +1,5 @@
 // The part of a GPU's state that determines whether a waiting task can start there. Comparing it
-// with an earlier state shows whether another pass over the queue can start anything. That saves
+// with an earlier state shows whether another pass over the queue can start anything. This avoids
 // most passes: samples arrive every second, and thousands of tasks may wait.
 #pragma once
 

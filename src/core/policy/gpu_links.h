@@ -24,7 +24,7 @@ class GpuLinks {
   struct Candidate {
     GpuIndex gpu{};
     double score = 0;          // higher is better
-    bool may_be_first = true;  // it has enough memory for the task's first GPU (Need::others_mib)
+    bool may_be_first = true;  // has enough memory to be the task's first GPU (Need::others_mib)
   };
   // The `wanted` candidates with the highest scores, best first; equal scores are ordered by index.
   // If several candidates share the lowest chosen score, those with the most links to the other

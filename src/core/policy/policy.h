@@ -30,7 +30,7 @@ enum class RecoveryMode {
   // retry demands more, and the last one uses idle GPUs.
   kEscalate,
 };
-// When decisions are made: at every event or, for comparison, in the loops of a published system
+// When decisions are made: at every event or, for comparison, on a published system's schedule
 // (published_rules.h).
 enum class Pacing { kImmediate, kThesis, kV2 };
 
@@ -46,8 +46,7 @@ enum class IdleAction {
   kShare,  // let other tasks join it, even if it is exclusive
   kEnd,    // stop it
 };
-// Settings whose defaults depend on the mapper, so that it is enough to configure the mapper's
-// name.
+// Settings whose defaults depend on the mapper, so that configuring the mapper's name is enough.
 struct MapperValues {
   // Maximum mean SM activity (over the window) at which a GPU may take another task; empty: no
   // condition.
@@ -61,7 +60,7 @@ struct MapperValues {
   // cap and settling do not apply to such a task. Empty: no condition.
   std::optional<double> min_gain;
   // How many tasks of the main queue are considered. If one of them must wait, the others behind it
-  // may still start. 1: only the head, and tasks on GPUs that no task ahead of them can ever use.
+  // may still start. 1: only the head, and tasks for GPUs no task ahead of them can ever use.
   int backfill = 1;
   // If other tasks can overtake the head of the queue, GPUs are set aside for it once it has been
   // the head for this long; empty: never.

@@ -16,8 +16,7 @@ namespace carma::core {
 bool DependenciesMet(const TaskRecord& task, const TaskRecords& tasks);
 // The first unmet dependency as a reason for waiting; empty if all are met.
 std::optional<Reason> UnmetDependency(const TaskRecord& task, const TaskRecords& tasks);
-// The first dependency that can never be met, because the other task ended in a different way or
-// never existed.
+// The first dependency that can never be met: the other task ended differently or never existed.
 std::optional<Reason> NeverMetDependency(const TaskRecord& task, const TaskRecords& tasks);
 // Like NeverMetDependency, but for a task that is not submitted yet. Only dependencies with a
 // known_final are checked. Other dependencies are skipped, because `TaskRecords` might not yet
@@ -25,7 +24,7 @@ std::optional<Reason> NeverMetDependency(const TaskRecord& task, const TaskRecor
 std::optional<Reason> NeverMetByEnds(std::vector<Dependency> dependencies);
 
 // When a task ends, fills in Dependency::known_final of the waiting tasks that depend on it. If the
-// ended task is requeued, tasks that have not started wait for its new end.
+// ended task is requeued, dependent tasks that have not started wait for it to end again.
 class Dependencies {
  public:
   // Adds a new task, whose dependencies are looked up by the next Register.

@@ -56,8 +56,8 @@ LineKey LineOf(const TaskRecord& task);
 struct HolderLine {
   std::string user;  // the user's name
   std::set<QueueKey> tasks;
-  // Since when this line's tasks have been waiting without any of them starting: the last start
-  // or, if there was none since the line was last empty, the time when it got its first task.
+  // When this line began to wait for a start: when one of its tasks last started or, if none has
+  // since the line was last empty, when its first task arrived.
   Time waits_since{};
 };
 
@@ -79,7 +79,7 @@ class Queue {
   // Moves a task to a place. `due` is used only for kTimed, `waits_since` only for the first task
   // of a line.
   void Put(const TaskRecord& task, Place place, Time due = {}, Time waits_since = {});
-  // Reports that this task was started, so its line has stopped waiting for a start.
+  // Reports that this task was started, which resets its line's waiting time.
   void NoteStart(const TaskRecord& task, Time now);
   // Removes a task. A task that is not waiting is ignored.
   void Remove(TaskId task);
@@ -96,7 +96,7 @@ class Queue {
   std::vector<TaskId> Due(Time now) const;
   std::optional<Time> NextDue() const;
   std::size_t size() const { return entries_.size(); }
-  // Incremented whenever a task is put somewhere or removed.
+  // Incremented whenever a task is added, moved or removed.
   std::uint64_t changes() const { return changes_; }
 
  private:

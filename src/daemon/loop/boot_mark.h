@@ -11,8 +11,8 @@ namespace carma::daemon {
 std::string MachineStart();
 
 // Marks the folder with boot_id. Returns true if the machine has restarted since the last mark, and
-// false if there is no earlier mark or the kernel does not report its boot. Logs a warning if the
-// mark cannot be written.
+// false if there is no earlier mark or the boot time is unknown. Logs a warning if the mark cannot
+// be written.
 bool MarkBoot(const std::string& state_dir, const std::string& boot_id);
 
 }  // namespace carma::daemon

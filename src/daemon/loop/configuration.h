@@ -1,4 +1,4 @@
-// Holds the settings that a running daemon uses, and rereads the configuration on request.
+// Holds the settings that a running daemon uses, and reloads the configuration on request.
 #pragma once
 
 #include <cstdint>
@@ -37,13 +37,13 @@ class Configuration {
 
   using Take = std::function<void(InForce)>;
 
-  // sources: returns where to read the configuration; called on the other thread. take: called
-  // after each valid reading, even if nothing has changed. clock must outlive this object.
+  // sources: returns where to read the configuration from; called on the other thread. take: called
+  // after each successful reload, even if nothing has changed. clock must outlive this object.
   Configuration(std::shared_ptr<boost::asio::io_context> loop, config::Loaded loaded,
                 std::function<config::Sources()> sources, base::Clock& clock, Take take);
 
-  // Starts rereading the configuration. Logs one line for each changed key, for each key that needs
-  // a restart, and for each error. If a reading is already in progress, another one follows.
+  // Starts reloading the configuration. Logs one line for each changed key, for each key that needs
+  // a restart, and for each error. If a reload is already in progress, another one follows.
   void ReadAgain();
 
   // Logs which users and groups in the settings do not exist on this machine. The other thread

@@ -375,7 +375,7 @@ std::string MetricsText(Engine* engine, const Monitor* monitor, store::Store& st
           "1 while the store refuses writes, for example because the disk is full.",
           engine != nullptr && !engine->store_trouble().empty() ? 1 : 0);
   out.One("carma_daemon_closed", "gauge",
-          "1 while the server is closed until the next reboot, so no task starts.",
+          "1 if the server is closed until the next reboot and starts no tasks.",
           engine != nullptr && engine->closing() ? 1 : 0);
   out.One("carma_daemon_config_failing", "gauge",
           "1 if the last configuration reload found an error.",

@@ -341,8 +341,8 @@ void TorchAttention(const Graph& graph, const Row& row, Kept& kept) {
     kept.AddElements(row.in);
 }
 
-// torch.nn.TransformerEncoderLayer applies a function between its two linear layers. The backward
-// pass needs the function's result and the copy of it after dropout.
+// torch.nn.TransformerEncoderLayer applies an activation between its two linear layers. The
+// backward pass needs the activation's output both before and after dropout.
 void TorchFeedForward(const Graph& graph, const Row& row, Kept& kept) {
   if (!graph.leaves_only || row.dropout <= 0 || row.read == Tensor::kNobody) return;
   const Tensor& read = graph.trail[row.read];

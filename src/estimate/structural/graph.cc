@@ -189,7 +189,7 @@ void GraphMaker::Passing(Row& row) {
     if (Current().maker == Maker::kMatrix) Keep(current_);
     MakeUnseen(row.in, row.layer->in);
     row.given_unseen = true;
-    // The dropout reads the result of a softmax without a row.
+    // The dropout reads the output of a softmax that has no row of its own.
     if (row.rule->role == Role::kDropout && IsAttentionMatrix(row.layer->in)) Keep(current_);
   }
   if (IsAttentionMatrix(row.layer->in)) {

@@ -24,7 +24,7 @@ namespace carma::task {
 //   status: the output of get_server_status. clients: the list of clients.
 //   ready: the line in control.log about a new server.
 //   reason: the line in server.log about a server that does not start.
-//   no-partitions: sm_partition fails. partitions: the existing partitions, 27 chunks of 4 SMs.
+//   no-partitions: sm_partition fails. partitions: existing ones; the GPU has 27 chunks of 4 SMs.
 //   terminate: the output of terminate_client.
 // The script records its input in the files `terminated` and `asked`, and its environment in
 // `variables`. The daemon is a Python process that only holds the lock; -d returns once the daemon

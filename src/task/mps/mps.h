@@ -123,7 +123,7 @@ Result<Unit> ParseMpsTermination(std::string_view text);
 
 // ---- logs; a line is "[2026-11-22 07:16:12.456 Control 30223] text" ----
 
-// The text of the last line that is not empty; empty if there is none.
+// The text of the last non-empty line; empty if there is none.
 std::string LastMpsLogText(std::string_view log);
 // Whether control.log reports that this server accepts clients.
 bool SaysMpsServerReady(std::string_view log, pid_t server);

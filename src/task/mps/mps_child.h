@@ -1,5 +1,5 @@
-// Starts NVIDIA's control program for carmad: a short-lived, single-threaded carma-shim makes the
-// folders, switches to the user and becomes the program. All MPS code that runs as root is in this
+// Starts NVIDIA's control program for carmad: a short-lived, single-threaded carma-shim creates the
+// folders, switches to the user and executes the program. All MPS code that runs as root is in this
 // file.
 #pragma once
 
@@ -24,12 +24,12 @@ std::vector<std::string> ToArguments(const MpsOrder& order);
 // Returns kInvalid if they are malformed.
 Result<MpsOrder> ParseMpsArguments(const std::vector<std::string>& arguments);
 
-// Makes <dir>/<owner> (mode 0700 and owned by the user; 0711 for a shared server). Then, with the
-// user's privileges, makes the folders below without following links and, for "-d", sets aside the
-// logs of the previous daemon. Finally, the process becomes the program, with the server's user and
-// groups, no new privileges, its own session, default signals, and an environment with only HOME,
-// USER, LOGNAME, PATH (the program's folder first), the MPS folders, the GPU and the order's
-// additions. May block on the user database. Returns only on failure, with a line on stderr.
+// Creates <dir>/<owner> (owned by the user, mode 0700; 0711 for a shared server). Then, with the
+// user's privileges, creates its subfolders without following links and, for "-d", sets aside the
+// previous daemon's logs. Finally, executes the program with the server's user and groups, no new
+// privileges, its own session, default signals, and an environment with only HOME, USER, LOGNAME,
+// PATH (the program's folder first), the MPS folders, the GPU and the order's additions. May block
+// on the user database. Returns only on failure, with a line on stderr.
 int RunMpsChild(const std::vector<std::string>& arguments);
 
 inline constexpr int kMpsChildFailed = 3;

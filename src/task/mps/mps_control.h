@@ -1,6 +1,6 @@
-// Communicates with the control daemon of one server through NVIDIA's control program, in the
-// daemon's protocol (2 if carmad started it). Every call may block until its deadline, so calls
-// belong on worker threads, never on the loop.
+// Communicates with one server's control daemon through NVIDIA's control program, using the
+// daemon's protocol version (2 if carmad started the daemon). Every call may block until its
+// deadline, so calls belong on worker threads, never on the loop.
 #pragma once
 
 #include <chrono>
@@ -59,7 +59,7 @@ class MpsControl {
   // Starts the daemon, queries it and stops it again, without starting a server. The folder must be
   // unused. Returns the same errors as Ready().
   Result<MpsAbilities> Try(Deadline deadline) const;
-  // The running server; empty if no server or no daemon runs. Fails if a reply is late or invalid.
+  // The running server; empty if it or the daemon is down. Fails if a reply is late or invalid.
   // known: the server that ran at the last call. While it runs, one query is enough.
   Result<std::optional<MpsServer>> Look(
       Deadline deadline, const std::optional<base::ProcessId>& known = std::nullopt) const;
@@ -90,8 +90,8 @@ class MpsControl {
   // option or this process is not root, and other errors if its help could not be read.
   Result<std::string> MultiUserOption(Deadline deadline) const;
   void EndLate() const;
-  // asked: positions in the logs from before this object requested the server. said: the daemon's
-  // reply to that request.
+  // asked: where the logs ended before this object requested the server. said: the daemon's reply
+  // to that request.
   bool TakesClients(const MpsServer& server, const std::optional<MpsLogMark>& asked) const;
   base::Error WhyNoServer(const MpsLogMark& asked, const std::string& said) const;
   void End(const base::ProcessId& daemon, Deadline deadline) const;
@@ -110,8 +110,8 @@ class MpsControl {
 };
 
 // Whether MPS works: runs MpsControl::Try() as this process's user in a temporary folder and
-// ignores setup.dir. shared: tests a server for all users. Returns kDenied if this driver or this
-// user cannot have such a server.
+// ignores setup.dir. shared: tests a server for all users. Returns kDenied if this driver or user
+// cannot run one.
 Result<MpsAbilities> TryMps(MpsSetup setup, bool shared, MpsControl::Deadline deadline);
 
 // Finds the control daemons that an earlier carmad left running below setup.dir, and returns their
