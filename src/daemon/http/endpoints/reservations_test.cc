@@ -68,7 +68,7 @@ TEST_F(ReservationsTest, RefusesUnauthorisedUsersAndInvalidReservations) {
   EXPECT_THAT(Make(kRoot, 10, R"(,"gpus":["1"])").Message(), HasSubstr("would not get its GPUs"));
   EXPECT_EQ(Make(kRoot, 10, R"(,"count":2)").status, 409);
   EXPECT_THAT(Make(kRoot, 10, R"(,"gpus":["7"])").Message(), HasSubstr("no GPU 7"));
-  EXPECT_THAT(Make(kRoot, 10, R"(,"gpu_type":"h100")").Message(), HasSubstr("2 of A100"));
+  EXPECT_THAT(Make(kRoot, 10, R"(,"gpu_type":"h100")").Message(), HasSubstr("2x A100"));
   EXPECT_EQ(Make(kRoot, 10, R"(,"length":5)").status, 400);
   EXPECT_THAT(Make(kRoot, 10, R"(,"gpus":["0"],"accounts":["nlp"])").Message(),
               HasSubstr("there is no account 'nlp' (fair.accounts)"));
