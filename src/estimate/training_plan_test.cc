@@ -26,7 +26,7 @@ TEST(LoraTargetsTest, NamesUnknownTargets) {
   for (const char* words : {"q,head", "", "q,,v"}) {
     const auto targets = ParseLoraTargets(words);
     ASSERT_FALSE(targets) << words;
-    EXPECT_NE(targets.error().message.find("expected one or more of q,k"), std::string::npos);
+    EXPECT_NE(targets.error().message.find("expected one or more of q, k"), std::string::npos);
   }
 }
 

@@ -429,7 +429,7 @@ TEST(Summary, RefusesUnreadableText) {
       {"a NUL byte", std::string("a\nb\0c", 5), "model.txt:2: the line contains a NUL byte"},
       {"a malformed module on one line", "Linear(4, 2): 3)\n", "model.txt:1: 'Linear(4, 2): 3)'"},
       {"a very long line", "x\n" + std::string(70'000, 'y'),
-       "model.txt:2: the line has 70000 bytes"},
+       "model.txt:2: the line is 70000 bytes"},
       {"two formats", Fixture("torchsummary") + Fixture("tree"),
        "model.txt:21: a second summary (a printed module tree) after the first (torchsummary)"},
       {"two models", Fixture("tree") + Fixture("tree"), "a second summary"},
@@ -517,7 +517,7 @@ TEST(CarmaJson, ReportsThePositionOfAMistake) {
 
 TEST(Summary, StaysWithinItsLimits) {
   EXPECT_THAT(Error(std::string(kMaxSummaryBytes + 1, ' ')),
-              HasSubstr("model.txt:1: the summary has"));
+              HasSubstr("model.txt:1: the summary is"));
   std::string rows(
       Fixture("torchsummary").substr(0, Fixture("torchsummary").find("            Conv2d-1")));
   for (std::size_t i = 0; i <= kMaxLayers; ++i) rows += "ReLU-1 [-1, 4] 0\n";

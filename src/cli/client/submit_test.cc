@@ -227,10 +227,11 @@ TEST_F(App, RedoIsLeftToTheDaemon) {
 
 TEST_F(App, RedoOfDependentTasksKeepsTheirOtherDependencies) {
   daemon_.On("GET /v1/tasks", [](const api::Request&) {
+    const api::TaskView other{.id = 5, .state = "queued"};
     api::TaskView named{.id = 7, .state = "failed"}, merge{.id = 9, .state = "queued"};
     named.dependencies = {"afterok:5"};
-    merge.dependencies = {"afterany:7", "afterok:5"};
-    return JsonAnswer({{"tasks", Json::array({ToJson(named), ToJson(merge)})}});
+    merge.dependencies = {"afterany:7", "afterok:5", "afterany:1"};  // 1 was deleted
+    return JsonAnswer({{"tasks", Json::array({ToJson(other), ToJson(named), ToJson(merge)})}});
   });
   std::vector<std::string> changes;
   for (const std::string id : {"7", "9"}) {

@@ -32,11 +32,11 @@ TEST(CheckHost, DistinguishesNeverFromNotNowWithTheNumbers) {
       {"nothing", {}, half, Fit::kFits, ReasonCode::kNone, ""},
       {"just fits", {4, 30'000}, half, Fit::kFits, ReasonCode::kNone, ""},
       {"one core short", {5, 0}, half, Fit::kNotNow, ReasonCode::kCpus, "4 of 8"},
-      {"more than the server has", {9, 0}, half, Fit::kNever, ReasonCode::kCpus, "has 8"},
+      {"more than the server has", {9, 0}, half, Fit::kNever, ReasonCode::kCpus, "at most 8"},
       {"others' own", {3, 0, true}, half, Fit::kNotNow, ReasonCode::kCpus, "2 are unassigned"},
       {"own ones", {2, 0, true}, half, Fit::kFits, ReasonCode::kNone, ""},
       {"memory short", {1, 31'000}, half, Fit::kNotNow, ReasonCode::kHostMemory, "29.3G of 62.5G"},
-      {"no such memory", {1, 70'000}, half, Fit::kNever, ReasonCode::kHostMemory, "has 62.5G"},
+      {"no such memory", {1, 70'000}, half, Fit::kNever, ReasonCode::kHostMemory, "at most 62.5G"},
       {"not described", {900, 1'000'000}, unknown, Fit::kFits, ReasonCode::kNone, ""},
   };
   for (const Case& each : cases) {
