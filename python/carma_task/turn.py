@@ -67,7 +67,7 @@ def seconds_left() -> Optional[float]:
     with contextlib.suppress(KeyError, OSError, ValueError):
         with open(os.path.join(os.environ["CARMA_ATTEMPT_DIR"], "leaves_by_ms"), encoding="ascii") as file:
             return max(0.0, int(file.read()) / 1000 - time.time())
-    # A container has no access to that file. The notice is the most that the task has.
+    # A container has no access to that file. A preemption or a shutdown may use another notice than this one.
     notice = float(os.environ.get("CARMA_CHECKPOINT_NOTICE") or 0)
     return max(0.0, notice - (time.monotonic() - _turn.asked_at))
 

@@ -36,10 +36,6 @@ std::string CanNeverRun(std::string_view name, std::string_view reason) {
                      AsClause(reason));
 }
 
-std::string IsRefused(std::string_view name, std::string_view reason) {
-  return fmt::format("task '{}' is refused: {}", base::Printable(name, 60), reason);
-}
-
 ReasonCode ReasonOfLine(std::string_view line) {
   const auto code = base::FromWord<ReasonCode>(line.substr(0, line.find(kEndOfName)));
   return code.value_or(ReasonCode::kNone);

@@ -17,8 +17,6 @@ std::string AsClause(std::string_view sentence);
 std::string AsSentence(std::string_view clause);  // the reverse
 // "task 'train' can never run here: it asks …"
 std::string CanNeverRun(std::string_view name, std::string_view reason);
-// "task 'train' is refused: 5 of 5 allowed …"
-std::string IsRefused(std::string_view name, std::string_view reason);
 // The reason code at the beginning of a line produced by ReasonLine. kNone if the line has none.
 ReasonCode ReasonOfLine(std::string_view line);
 // These functions remove what the task wrote to its error stream, so that anyone may read the

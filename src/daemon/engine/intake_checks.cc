@@ -97,7 +97,7 @@ Result<Unit> Intake::RefuseBeyondLimits(const core::TaskRequest& request, const 
                                         std::span<const core::AlikeTasks> beside) const {
   const std::optional<core::LimitHit> hit = core_.LimitOnSubmission(request, more, counted, beside);
   if (!hit) return Unit{};
-  return Invalid("{}", core::IsRefused(name, core::TextOf(*hit)));
+  return Invalid("task '{}' is refused: {}", base::Printable(name, 60), core::TextOf(*hit));
 }
 
 Result<Unit> Intake::CheckQueueLimits(const TaskList& tasks, const Submitter& by) const {
