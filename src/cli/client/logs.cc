@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <thread>
 
 #include "base/text.h"
@@ -40,32 +41,20 @@ Result<Unit> CopyUntil(OutputReader& reader, FileWatch& watch, int ended, std::F
   }
 }
 
-// Returns when the task has ended or copying has stopped.
-Result<Unit> AwaitEnd(api::Client& client, std::uint64_t id, const std::atomic<bool>& copying) {
-  while (copying) {
-    const auto task = AwaitTask(client, id, kOutputPollS);
-    if (task && HasEnded(task->value)) break;
-    if (task) continue;
-    // Waits while the daemon restarts, because the task keeps running and writing output.
-    if (task.error().code != ErrorCode::kUnavailable) return std::unexpected(task.error());
-    std::this_thread::sleep_for(kRetry);
+// Polls the task until `done` is true. Waits while the daemon restarts, because the task keeps
+// running; `done` then gets null.
+Result<Unit> AwaitUntil(api::Client& client, std::uint64_t id, int poll_s,
+                        const std::function<bool(const api::TaskView*)>& done) {
+  for (;;) {
+    const auto task = AwaitTask(client, id, poll_s);
+    if (!task && task.error().code != ErrorCode::kUnavailable) return std::unexpected(task.error());
+    if (done(task ? &task->value : nullptr)) return Unit{};
+    if (!task) std::this_thread::sleep_for(kRetry);
   }
-  return Unit{};
 }
 
 bool HasStarted(const api::TaskView& task) {
   return task.attempt > 1 || (task.attempt == 1 && task.state != "launching");
-}
-
-// Returns the task once it has started or ended.
-Result<api::TaskView> AwaitStart(api::Client& client, std::uint64_t id) {
-  for (;;) {
-    auto task = AwaitTask(client, id, kStartPollS);
-    if (task && (HasStarted(task->value) || HasEnded(task->value))) return std::move(task->value);
-    if (task) continue;
-    if (task.error().code != ErrorCode::kUnavailable) return std::unexpected(task.error());
-    std::this_thread::sleep_for(kRetry);
-  }
 }
 
 // Explains why a task that ended before it started has no output; empty if the task has started.
@@ -109,7 +98,9 @@ Result<Unit> Follow(Context& context, std::uint64_t id, OutputReader& reader,
     copied = CopyUntil(reader, watch, ended.get(), context.out);
     copying = false;
   });
-  const auto awaited = AwaitEnd(context.client(), id, copying);
+  const auto awaited = AwaitUntil(
+      context.client(), id, kOutputPollS,
+      [&](const api::TaskView* task) { return !copying || (task != nullptr && HasEnded(*task)); });
   const std::uint64_t one = 1;
   (void)!::write(ended.get(), &one, sizeof one);  // cannot fail, because the counter is 0
   copier.join();
@@ -149,7 +140,11 @@ Result<Unit> ShowLog(Context& context, const api::TaskView& task, const LogsFlag
                  std::to_string(task.id).c_str(), base::Printable(task.state, 40).c_str());
   }
   if (stale) {
-    const api::TaskView now = CARMA_TRY(AwaitStart(context.client(), task.id));
+    api::TaskView now;
+    CARMA_TRY(AwaitUntil(context.client(), task.id, kStartPollS, [&](const api::TaskView* seen) {
+      if (seen != nullptr) now = *seen;
+      return seen != nullptr && (HasStarted(now) || HasEnded(now));
+    }));
     if (!HasStarted(now)) return std::unexpected(Unreadable(opened.error(), now, path));
   }
   if (follow) return Follow(context, task.id, reader, path);
