@@ -146,6 +146,8 @@ Result<Unit> ShowLog(Context& context, const api::TaskView& task, const LogsFlag
       return seen != nullptr && (HasStarted(now) || HasEnded(now));
     }));
     if (!HasStarted(now)) return std::unexpected(Unreadable(opened.error(), now, path));
+    // A task that appends keeps the old output, which may be long.
+    if (flags.lines && reader.Open()) CARMA_TRY(reader.SkipToLast(*flags.lines));
   }
   if (follow) return Follow(context, task.id, reader, path);
   if (const auto copied = reader.CopyNew(context.out); !copied) context.Fail(copied.error());

@@ -106,6 +106,21 @@ TEST_F(App, LogsOfATaskThatHasNotStartedIgnoreAnOldFile) {
   EXPECT_EQ(followed.err, "carma: task 1 is queued; waiting for its output\n");
 }
 
+TEST_F(App, LogsOfATaskThatAppendsFollowFromTheLastLines) {
+  const std::string path = daemon_.dir() + "/out";
+  std::ofstream(path) << "old\nlast\n";
+  std::atomic<int> asked = 0;
+  daemon_.On("GET /v1/tasks/1", [&](const api::Request&) {
+    const int times = ++asked;
+    Json task = TaskJson(1, times < 3 ? "queued" : times < 5 ? "running" : "succeeded");
+    task["stdout_path"] = path;
+    task["attempt"] = times < 3 ? 0 : 1;
+    if (times == 4) std::ofstream(path, std::ios::app) << "new\nnewer\n";
+    return JsonAnswer(task);
+  });
+  EXPECT_EQ(Run({"logs", "-f", "-n", "1", "1"}).out, "last\nnew\nnewer\n");
+}
+
 TEST_F(App, LogsWarnAboutLostOutput) {
   const std::string path = daemon_.dir() + "/out";
   std::ofstream(path) << "half\n";
