@@ -1,5 +1,7 @@
 #include "task/describe/sweep.h"
 
+#include <algorithm>
+
 #include "base/csv.h"
 #include "base/text.h"
 #include "base/try.h"
@@ -71,6 +73,8 @@ Result<std::vector<Parameters>> ParseSweepTable(std::string_view text, std::stri
   const std::vector<std::string> names = HeaderOf(text);
   for (const std::string& name : names) {
     if (!IsParameterName(name)) return base::Wrap(BadName(name).error(), std::string(where));
+    if (std::ranges::count(names, name) > 1)
+      return Invalid("{}: two columns are named '{}'; rename or remove one", where, name);
   }
   const base::CsvTable table = CARMA_TRY(base::CsvTable::Parse(text, names, kMaxArrayTasks, where));
   std::vector<Parameters> rows;
