@@ -124,6 +124,13 @@ TEST_F(Pilot, TwoPilotsOnOneServerUseSeparateGpus) {
   EXPECT_EQ(Lines("b"), gpus(b));
 }
 
+TEST_F(Pilot, WarnsAboutAGpuThatTheServerLacks) {
+  const Ran ran = Run({"--gpus", "0,7", "--until-empty"}, Job("11", "0,1"));
+  EXPECT_EQ(ran.code, 0) << ran.Text();
+  EXPECT_THAT(ran.out, HasSubstr("serves 1 GPU of "));
+  EXPECT_THAT(ran.err, HasSubstr("warning: daemon.gpus names 7, which the driver does not list"));
+}
+
 TEST_F(Pilot, IsFoundInItsJobAndOwnsItsName) {
   const RunOptions job = Job("11", "0,1");
   Child pilot = Serve({"--name", "sweep"}, job);

@@ -222,6 +222,7 @@ class Pilot {
       CARMA_TRY(ChangeGpu(context_.client(), gpu.uuid, "resume", ""));
     }
     const Answer<api::StatusView> status = CARMA_TRY(GetStatus(context_.client()));
+    for (const std::string& trouble : status.value.troubles) Say("warning: {}", trouble);
     time_scale_ = status.value.time_scale;
     if (!began_ms_) began_ms_ = status.value.now_ms;
     CARMA_TRY(RemoveReservations());
@@ -438,8 +439,7 @@ class Pilot {
       context_.exit_code = command_code_ != 0 ? command_code_ : tasks_code;
   }
 
-  // Waits for tasks. If a signal has killed the daemon, the same signal may still be stopping its
-  // tasks.
+  // If a signal has killed the daemon, the same signal may still be stopping its tasks.
   void AwaitTasks() {
     const auto limit = std::chrono::steady_clock::now() + grace_;
     while (::waitpid(-1, nullptr, WNOHANG) >= 0 && std::chrono::steady_clock::now() < limit)
