@@ -83,9 +83,11 @@ class TaskFuture(_Future):
 # Parameters of submitit and the options that replace them. None: the parameter has no meaning on one server.
 SAME: Dict[str, Optional[Tuple[str, Callable[[Any], Any]]]] = {
     "timeout_min": ("time", lambda minutes: 60 * minutes), "gpus_per_node": ("gpus", int), "cpus_per_task": ("cpus", int),
-    "mem_gb": ("mem", lambda gb: f"{gb}G"), "job_name": ("name", str), "array_parallelism": ("array_limit", int),
+    "gpus_per_task": ("gpus", int), "num_gpus": ("gpus", int), "mem_gb": ("mem", lambda gb: f"{gb}G"),
+    "mem": ("mem", lambda size: size), "job_name": ("name", str), "array_parallelism": ("array_limit", int),
     "additional_parameters": None, "setup": None, "partition": None, "qos": None, "account": None, "constraint": None, "comment": None,
-    "stderr_to_stdout": None, "signal_delay_s": None, "exclude": None, "use_srun": None, "srun_args": None, "max_num_timeout": None}
+    "stderr_to_stdout": None, "signal_delay_s": None, "exclude": None, "use_srun": None, "srun_args": None, "max_num_timeout": None,
+    "exclusive": None, "nodelist": None, "wckey": None}
 ONE = frozenset(("nodes", "tasks_per_node", "ntasks_per_node"))
 
 
@@ -104,8 +106,9 @@ def _translated(name: str, value: Any) -> Tuple[Optional[str], Any]:
         same = SAME[bare]
         if same is not None:
             return same[0], same[1](value)
-    elif bare == name:
-        raise InvalidError(f"unknown parameter {name!r}{suggestion(name, FIELDS | OPTIONS | SAME.keys())}", "invalid")
+    else:
+        near = suggestion(bare, FIELDS | OPTIONS | SAME.keys())
+        raise InvalidError(f"unknown parameter {name!r}{near or '; expected an option of submit()'}", "invalid")
     warnings.warn(f"{name}: has no meaning in CARMA", stacklevel=3)
     return None, None
 

@@ -353,19 +353,21 @@ class ModuleTest(unittest.TestCase):
     def test_a_script_for_submitit_runs(self):
         executor = carma.AutoExecutor(folder=self.path("log"))
         self.addCleanup(executor.shutdown)
-        executor.update_parameters(timeout_min=60, gpus_per_node=1, cpus_per_task=1, slurm_array_parallelism=2, name="points")
+        executor.update_parameters(timeout_min=60, gpus_per_node=1, cpus_per_task=1, slurm_array_parallelism=2, name="points",
+                                   slurm_mem="1G")
         with self.assertWarnsRegex(UserWarning, "slurm_partition: has no meaning"):
             executor.update_parameters(slurm_partition="gpu", nodes=1, tasks_per_node=1, memory="1G")
         jobs = executor.map_array(divmod, [7, 8, 9], [2, 3, 5])
         self.assertEqual([job.result(LIMIT_S) for job in jobs], [(3, 1), (2, 2), (1, 4)])
         details = [self.client.show(int(job.job_id)).details for job in jobs]
         self.assertEqual([(each["array_id"], each["array_index"]) for each in details], [(jobs[0].task.id, i) for i in range(3)])
-        self.assertEqual((details[0]["time_limit_s"], details[0]["name"]), (3600, "points"))
+        self.assertEqual([details[0][key] for key in ("time_limit_s", "name", "host_memory_mib")], [3600, "points", 1024])
         self.assertEqual(jobs[0].state, "succeeded")
         job = executor.submit(twice, Point(1))
         job.result(LIMIT_S)
         self.assertEqual(job.stdout(), "twice\n")
-        for wrong, expected in (({"nodes": 2}, "one server"), ({"timeout_mn": 5}, "did you mean timeout_min")):
+        for wrong, expected in (({"nodes": 2}, "one server"), ({"timeout_mn": 5}, "did you mean timeout_min"),
+                                ({"slurm_gres": "gpu:2"}, "'slurm_gres'; expected an option of submit")):
             with self.assertRaisesRegex(carma.InvalidError, expected):
                 executor.update_parameters(**wrong)
 
