@@ -86,6 +86,8 @@ Result<std::vector<std::vector<report::Metrics>>> SimulateMatrix(
     const Cluster& cluster, std::span<const Arrival> arrivals, std::span<const RunOptions> policies,
     int runs, int threads, const std::function<void(std::size_t)>& done) {
   if (runs < 1) return Invalid("expected at least one run");
+  // A long run of one policy would delay the error of another.
+  for (const RunOptions& policy : policies) CARMA_TRY(CheckRun(cluster, arrivals, policy));
   const std::vector<std::vector<report::Bound>> bounds = BoundsOfAll(cluster, arrivals, policies);
   const auto each = static_cast<std::size_t>(runs);
   std::vector<std::vector<report::Metrics>> table(policies.size(),

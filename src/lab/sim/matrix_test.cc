@@ -109,6 +109,21 @@ TEST_F(MatrixTest, EachPolicyHasTheBoundsOfItsSharingMethod) {
   EXPECT_NE((*metrics)[1][0].bounds, (*metrics)[2][0].bounds);
 }
 
+TEST_F(MatrixTest, ChecksEveryPolicyBeforeTheFirstRun) {
+  arrivals_.back().line = 4;
+  arrivals_.back().qos = "gold";
+  policies_.front().policy.classes = {{.name = "gold"}};
+  std::size_t finished = 0;
+  const auto failed = SimulateMatrix(cluster_, arrivals_, policies_, 1, 1,
+                                     [&](std::size_t count) { finished = count; });
+  ASSERT_FALSE(failed);
+  EXPECT_EQ(
+      failed.error().message,
+      "line 4 (small): qos: expected one of normal (fair.classes), got gold; use the server's "
+      "configuration file (--config)");
+  EXPECT_EQ(finished, 0u);
+}
+
 TEST_F(MatrixTest, ReturnsTheErrorOfAFailedRun) {
   small_.gpus = 3;
   small_.sm_active = {0.3, 0.3, 0.3};

@@ -143,7 +143,7 @@ Result<Unit> CheckLoad(const Cluster& cluster, std::span<const Arrival> arrivals
     if (!arrival.qos.empty()) named.qos = arrival.qos;
     if (!arrival.account.empty()) named.account = arrival.account;
     if (const Result<Unit> may = core::MayName(options.policy, named); !may)
-      return wrong(may.error().message);
+      return wrong(may.error().message + "; use the server's configuration file (--config)");
     if (divided && gpus > 1)
       return wrong(fmt::format("needs {} GPUs, but a task can use only one MIG instance", gpus));
     if (gpus > most && options.above.placing == Placing::kQueue)
@@ -197,11 +197,16 @@ Result<RunOptions> AsPublished(std::string_view era, RunOptions options) {
   return options;
 }
 
-Result<RunResult> Simulate(const Cluster& cluster, std::span<const Arrival> arrivals,
-                           const RunOptions& options) {
+Result<Unit> CheckRun(const Cluster& cluster, std::span<const Arrival> arrivals,
+                      const RunOptions& options) {
   CARMA_TRY(CheckOptions(options));
   CARMA_TRY(CheckLoad(cluster, arrivals, options));
-  CARMA_TRY(CheckBookings(cluster, options.reservations));
+  return CheckBookings(cluster, options.reservations);
+}
+
+Result<RunResult> Simulate(const Cluster& cluster, std::span<const Arrival> arrivals,
+                           const RunOptions& options) {
+  CARMA_TRY(CheckRun(cluster, arrivals, options));
   return Simulation(cluster, arrivals, options).Run();
 }
 

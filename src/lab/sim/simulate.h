@@ -237,14 +237,20 @@ struct RunResult {
 };
 
 // A pure function: identical arguments give byte-identical results on any machine and thread.
-// Aborts if the simulator has a bug and the books do not balance at the end: every task must have
-// ended exactly once, no claim may be left, and all GPUs must be empty. Returns kInvalid if
+// Checks the input of a run. Returns kInvalid if
 // - options are out of range (the parsers of the options check number ranges),
 // - a task needs more GPUs than any server has ("line 7 (bert-8gpu): needs 8 GPUs, but the largest
 //   server has 4") or, if whole servers can be combined (not with Placing::kQueue), more than all
 //   servers of one kind have together,
+// - a task has a class or an account that the policy does not allow,
 // - arrivals are not in chronological order,
-// - reservations cannot all get their GPUs, or leave tasks no time to run.
+// - reservations cannot all get their GPUs.
+Result<Unit> CheckRun(const Cluster& cluster, std::span<const Arrival> arrivals,
+                      const RunOptions& options);
+
+// Aborts if the simulator has a bug and the books do not balance at the end: every task must have
+// ended exactly once, no claim may be left, and all GPUs must be empty. Returns the errors of
+// CheckRun, and kInvalid if reservations leave tasks no time to run.
 Result<RunResult> Simulate(const Cluster& cluster, std::span<const Arrival> arrivals,
                            const RunOptions& options);
 
