@@ -99,7 +99,7 @@ class PythonReader {
         // Records variables with a literal value.
         if (auto value = ValueAt(at + 2)) {
           names_[std::string(tokens_[at].text)] = *std::move(value);
-        } else if (tokens_[at + 2].text == tokens_[at].text) {
+        } else if (Continues(at + 2)) {
           Forget(tokens_[at].text);  // LEN = LEN * 2
         }
       } else if (IsChanged(at)) {
@@ -117,8 +117,13 @@ class PythonReader {
   bool IsOneOf(std::size_t at, std::string_view signs) const {
     return std::ranges::any_of(signs, [&](char sign) { return Is(at, sign); });
   }
-  // Whether an operator follows. If so, the token is only part of an expression.
-  bool Continues(std::size_t at) const { return IsOneOf(at + 1, "+-*/%<>|&^"); }
+  // Whether an operator follows. If so, the token is only part of an expression. An "if" on the
+  // next line begins a statement.
+  bool Continues(std::size_t at) const {
+    if (IsOneOf(at + 1, "+-*/%<>|&^")) return true;
+    return at + 1 < tokens_.size() && tokens_[at + 1].kind == Kind::kName &&
+           tokens_[at + 1].text == "if" && tokens_[at + 1].line == tokens_[at].line;
+  }
   // Whether the variable is changed in place: LEN *= 2 or LEN <<= 1.
   bool IsChanged(std::size_t at) const {
     if (Is(at + 2, '=')) return IsOneOf(at + 1, "+-*/%|&^");

@@ -52,14 +52,33 @@ TEST(PythonText, ReadsDefaultsOfArguments) {
       "t.py:1 max-len=256\nt.py:2 lr=1e-3\n");
 }
 
+TEST(PythonText, AnIfOnTheNextLineIsAStatement) {
+  EXPECT_EQ(SettingsIn("R = 4\nif large:\n  LoraConfig(r=R)\n"), "t.py:3 lora_r=4\n");
+}
+
 TEST(PythonText, IgnoresEverythingElse) {
-  for (const char* text :
-       {"\"\"\"\nLoraConfig(r=8)\n\"\"\"", "# LoraConfig(r=8)", "def f(r=8): pass",
-        "LoraConfig(r=x)", "LoraConfig(r=4 * 2)", "LoraConfig(r=4 - 2)",
-        "R = 4\nLoraConfig(r=R * 2)", "R = 4\nR = R * 2\nLoraConfig(r=R)",
-        "R = 4\nR *= 2\nLoraConfig(r=R)", "R = 4\nR <<= 1\nLoraConfig(r=R)", "LoraConfig(r=1 << 3)",
-        "LoraConfig(target_modules=['a'] + more)", "print('LoraConfig(r=8)')", "LoraConfig(r==8)",
-        "LoraConfig(", "from_pretrained", "'open", "x = [1, 2"}) {
+  for (const char* text : {"\"\"\"\nLoraConfig(r=8)\n\"\"\"",
+                           "# LoraConfig(r=8)",
+                           "def f(r=8): pass",
+                           "LoraConfig(r=x)",
+                           "LoraConfig(r=4 * 2)",
+                           "LoraConfig(r=4 - 2)",
+                           "R = 4\nLoraConfig(r=R * 2)",
+                           "R = 4\nR = R * 2\nLoraConfig(r=R)",
+                           "LoraConfig(r=4 if small else 8)",
+                           "R = 4 if small else 8\nLoraConfig(r=R)",
+                           "R = 4\nR = 8 if large else 6\nLoraConfig(r=R)",
+                           "LoraConfig(target_modules=['a'] if x else y)",
+                           "R = 4\nR *= 2\nLoraConfig(r=R)",
+                           "R = 4\nR <<= 1\nLoraConfig(r=R)",
+                           "LoraConfig(r=1 << 3)",
+                           "LoraConfig(target_modules=['a'] + more)",
+                           "print('LoraConfig(r=8)')",
+                           "LoraConfig(r==8)",
+                           "LoraConfig(",
+                           "from_pretrained",
+                           "'open",
+                           "x = [1, 2"}) {
     EXPECT_EQ(SettingsIn(text), "") << text;
   }
 }
