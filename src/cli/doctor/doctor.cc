@@ -169,8 +169,8 @@ std::string DoctorText(const std::vector<Finding>& all, const Screen& screen) {
   const auto warnings = std::ranges::count(findings, Level::kWarn, &Finding::level);
   if (bad == 0 && warnings == 0) return text + "No problems found.\n";
   std::vector<std::string> counts;
-  if (bad > 0) counts.push_back(fmt::format("{} bad", bad));
-  if (warnings > 0) counts.push_back(fmt::format("{} to look at", warnings));
+  if (bad > 0) counts.push_back(base::Counted(bad, "problem"));
+  if (warnings > 0) counts.push_back(base::Counted(warnings, "warning"));
   return text + base::Join(counts, ", ") + ".\n";
 }
 

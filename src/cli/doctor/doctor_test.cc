@@ -302,7 +302,7 @@ TEST(Doctor, MergesEqualFindingsOfSeveralGpus) {
             "warn  gpu 0-2,4  no counters\n"
             "                 -> install DCGM\n"
             "ok    disk       free\n"
-            "2 to look at.\n");
+            "2 warnings.\n");
 }
 
 TEST(Doctor, WrapsLongLinesBelowTheirText) {
@@ -313,7 +313,7 @@ TEST(Doctor, WrapsLongLinesBelowTheirText) {
             "            left of it\n"
             "            -> make room there,\n"
             "               or move it\n"
-            "1 to look at.\n");
+            "1 warning.\n");
 }
 
 TEST(Doctor, TextAndJsonHaveTheSameFindings) {
@@ -327,7 +327,7 @@ TEST(Doctor, TextAndJsonHaveTheSameFindings) {
             "              -> turn it on\n"
             "bad   gpu 0   lost\n"
             "              -> reset\n"
-            "1 bad, 1 to look at.\n");
+            "1 problem, 1 warning.\n");
   EXPECT_THAT(DoctorText({findings[0]}, {}), HasSubstr("No problems found."));
   (*facts.gpus)[0].info.mig = gpu::MigPlace{.parent_uuid = "GPU-b", .profile_name = "1g.5gb"};
   ContextFacts known{.gpu_type = "A100", .gpu = 0, .cost = gpu::ContextCost{.mib = 412}};
