@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <climits>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 
@@ -204,8 +205,9 @@ using Warnings = std::vector<std::string>;
 void WarnOfFiles(const task::TaskSpec& spec, Warnings& warnings) {
   const std::string summary = spec.model_summary.value_or("");
   if (!summary.empty() && spec.dependencies.empty() && ::access(summary.c_str(), R_OK) != 0)
-    warnings.push_back(
-        fmt::format("cannot read the task's model summary {}", base::Printable(summary, 200)));
+    warnings.push_back(fmt::format(
+        "cannot read the task's model summary {}: {}; correct --model-summary or give --memory",
+        base::Printable(summary, 200), std::strerror(errno)));
   for (const auto& [path, option] :
        {std::pair(&spec.stdout_path, "--output"), std::pair(&spec.stderr_path, "--error")}) {
     struct stat st {};

@@ -276,7 +276,9 @@ TEST_F(DescribeTest, NamesObstaclesBeforeSubmission) {
   misspelt.model_summary = dir_ + "/modle.txt";
   misspelt.notify = {{.target = dir_ + "/good.py"}, {.target = "/bin/true"}, {.target = "me"}};
   EXPECT_EQ(StartWarnings(misspelt),
-            (std::vector<std::string>{"cannot read the task's model summary " + dir_ + "/modle.txt",
+            (std::vector<std::string>{"cannot read the task's model summary " + dir_ +
+                                          "/modle.txt: No such file or directory; correct "
+                                          "--model-summary or give --memory",
                                       "--notify: no program " + dir_ + "/good.py"}));
 }
 
