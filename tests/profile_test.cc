@@ -29,6 +29,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
+using ::testing::StartsWith;
 using Words = std::vector<std::string>;
 
 struct Known {
@@ -203,6 +204,28 @@ TEST_F(Profile, ContinuesWhereItStopped) {
   const Ran other = Run(what);
   EXPECT_EQ(other.code, 1);
   EXPECT_THAT(other.err, HasSubstr("with a different command"));
+}
+
+TEST_F(Profile, KeepsCommentsAmongItsCalibrations) {
+  const auto line = [](const char* name) {
+    return base::DumpJson({{"name", name},
+                           {"calibrate", "echo '{\"steps\": 50}'"},
+                           {"command", "exec " + base::Join(SimTask({3000, 10, 0.3}), " ") +
+                                           " # {steps} steps"}}) +
+           "\n";
+  };
+  const Words what{"--repeat",  "1",    "--methods",     "streams", "--no-pairs",
+                   "--degrees", "none", "--no-watching", "--gpus",  "0"};
+  const std::string calibrated = Results() + "/calibrated.jsonl";
+  WriteText(Workloads(), line("one"));
+  const Ran first = Run(what);
+  ASSERT_EQ(first.code, 0) << first.Text();
+  const std::string noted = "# checked by hand\n" + ReadText(calibrated);
+  WriteText(calibrated, noted);
+  WriteText(Workloads(), line("one") + line("two"));
+  const Ran second = Run(what);
+  ASSERT_EQ(second.code, 0) << second.Text();
+  EXPECT_THAT(ReadText(calibrated), AllOf(StartsWith(noted), HasSubstr("\"name\":\"two\"")));
 }
 
 TEST_F(Profile, LeavesNothingBehindWhenItIsKilled) {

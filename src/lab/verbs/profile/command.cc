@@ -217,7 +217,10 @@ class ProfileCall {
         if (!steps) return base::Wrap(steps.error(), "calibration of " + each.name);
         known.push_back(WithSteps(each, *steps));
         found = known.end() - 1;
-        CARMA_TRY(WriteWorkloads(kCalibratedFile, known));
+        // Appended, so that comments in the file are kept.
+        std::string text = CARMA_TRY(folder_.Read(kCalibratedFile));
+        if (!text.empty() && !text.ends_with('\n')) text += '\n';
+        CARMA_TRY(folder_.Write(kCalibratedFile, text + ProfiledWorkloadJson(known.back()) + "\n"));
       }
       each = *found;
       if (wanted != workloads_.end()) *wanted = *found;
