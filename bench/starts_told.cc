@@ -177,9 +177,9 @@ int main(int argc, char** argv) {
   cases[5].policy.min_gain = 0.06;
   if (argc > 3) {
     fmt::print(
-        "| rules | load | tasks | predicted to actual start: mean error, min | half | "
-        "predicted start to start without later tasks | half | "
-        "start without later tasks to actual start | half |\n"
+        "| rules | load | tasks | predicted vs. actual start: mean error, min | median | "
+        "predicted start vs. start without later tasks: mean | median | "
+        "start without vs. with later tasks: mean | median |\n"
         "|---|---|---|---|---|---|---|---|---|\n");
     for (const sim::Case& each : cases) {
       for (const double offered : {0.9, 1.5}) {
@@ -190,11 +190,10 @@ int main(int argc, char** argv) {
     return 0;
   }
   fmt::print(
-      "| rules | load | run times off by | show progress | predicted | not predicted | mean wait, "
-      "min | mean "
-      "error | half "
-      "are off by | 80 % "
-      "lie | within 25 % or 10 min |\n|---|---|---|---|---|---|---|---|---|---|---|\n");
+      "| rules | load | run times off by | share with progress | predicted | not predicted | "
+      "mean wait, min | mean error | median error | 80 % of errors (predicted - actual) | "
+      "within 25 % of the wait or 10 min |\n"
+      "|---|---|---|---|---|---|---|---|---|---|---|\n");
   for (const sim::Case& each : cases) {
     if (!each.name.starts_with(rules)) continue;
     for (const double offered : {0.9, 1.5}) {
