@@ -1,7 +1,8 @@
 // Measures how accurate the expected starts of waiting tasks are (ExpectedStart::likely). Compares
-// the start shown at submission with the actual start, over random loads. Usage: starts_told [RULES
-// [SEEDS]] uses only the rules whose name begins with RULES, and SEEDS loads (default: 5). A third
-// argument also shows how much of the error is due to later submissions, which cannot be predicted.
+// the start shown at submission with the actual start, over random loads. Usage: predicted_starts
+// [RULES [SEEDS]] uses only the rules whose name begins with RULES, and SEEDS loads (default: 5). A
+// third argument also shows how much of the error is due to later submissions, which cannot be
+// predicted.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -85,7 +86,7 @@ void Print(const Case& each, const trace::Catalogue& catalogue, const Cluster& c
     };
     const auto run = Simulate(cluster, RandomTasks(catalogue, offered, seed), options);
     if (!run) {
-      fmt::print(stderr, "starts_told: {}\n", run.error().message);
+      fmt::print(stderr, "predicted_starts: {}\n", run.error().message);
       std::exit(1);
     }
   }
