@@ -42,7 +42,8 @@ struct ReservationView {
     field("gpu_type", reservation.gpu_type, "Only GPUs of this model; empty: any.");
     field("count", reservation.count, "Number of GPUs; null: all of them.");
     field("from_ms", reservation.from_ms, "Start of the first period.");
-    field("length_s", reservation.length_s, "Length of a period.");
+    field("length_s", reservation.length_s,
+          "Length of a period; on the local clock if it repeats.");
     field("repeat", reservation.repeat,
           "How often the reservation repeats, in the server's local time.",
           {.words = "once,daily,weekdays,weekly"});

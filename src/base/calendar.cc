@@ -14,14 +14,16 @@ std::tm PartsOf(Time at, bool utc) {
   return parts;
 }
 
-Time Calendar::DaysLater(Time from, int days) const {
+Time Calendar::DaysLater(Time from, int days, Duration length) const {
+  const auto seconds_longer = std::chrono::floor<std::chrono::seconds>(length);
   std::tm parts = PartsOf(from, utc_);
   parts.tm_mday += days;
+  parts.tm_sec += static_cast<int>(seconds_longer.count());
   parts.tm_isdst = -1;  // -1: let mktime decide, because summer time may begin in between
   const std::time_t seconds = utc_ ? ::timegm(&parts) : ::mktime(&parts);
   const Duration below =
       from.time_since_epoch() - std::chrono::floor<std::chrono::seconds>(from.time_since_epoch());
-  return Time(std::chrono::seconds(seconds)) + below;
+  return Time(std::chrono::seconds(seconds)) + below + (length - seconds_longer);
 }
 
 int Calendar::DayOfWeek(Time at) const {

@@ -18,9 +18,9 @@ class Calendar {
   }  // the server's local time, with summer time
   static Calendar Utc() { return Calendar(true); }
 
-  // Returns the same time of day `days` later. If the clock skips that time, returns the first time
-  // after the gap.
-  Time DaysLater(Time from, int days) const;
+  // Returns the time that the clock shows when it has advanced by `days` and `length`. If the clock
+  // skips that time, returns the first time after the gap.
+  Time DaysLater(Time from, int days, Duration length = {}) const;
   // 0: Sunday … 6: Saturday.
   int DayOfWeek(Time at) const;
   // The UTC offset of local time at that moment.

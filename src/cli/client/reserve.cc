@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "api/gpu_standing.h"
+#include "base/calendar.h"
 #include "base/text.h"
 #include "base/try.h"
 #include "cli/calls.h"
@@ -86,9 +87,6 @@ Result<Unit> ReadWhen(const ReserveFlags& flags, base::Time now, core::Reservati
   } else {
     booking.length = CARMA_TRY(base::Wrap(base::ParseSpan(flags.length), "--for-time"));
   }
-  if (booking.length < core::kLeastBooked || booking.length > core::kMostBooked)
-    return Invalid("{}: expected a duration from 1m to 366d",
-                   flags.to.empty() ? "--for-time" : "--to");
   if (!flags.repeat.empty()) {
     const auto repeat = base::FromWord<core::Repeat>(flags.repeat);
     if (!repeat)
@@ -96,6 +94,15 @@ Result<Unit> ReadWhen(const ReserveFlags& flags, base::Time now, core::Reservati
                      base::Printable(flags.repeat, 40));
     booking.repeat = *repeat;
   }
+  if (!flags.to.empty() && booking.repeat != core::Repeat::kOnce) {
+    // All periods end at the time of day of --to, even if the clock changes during the first one.
+    const auto local = base::Calendar::OfServer();
+    booking.length +=
+        local.AheadOfUtc(booking.from + booking.length) - local.AheadOfUtc(booking.from);
+  }
+  if (booking.length < core::kLeastBooked || booking.length > core::kMostBooked)
+    return Invalid("{}: expected a duration from 1m to 366d",
+                   flags.to.empty() ? "--for-time" : "--to");
   if (!flags.until.empty())
     booking.until = CARMA_TRY(base::Wrap(task::ParseBegin(flags.until, now), "--until"));
   return Unit{};

@@ -2,6 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <ctime>
+
 #include "api/gpu_view.h"
 #include "api/reservation_view.h"
 #include "api/views.h"
@@ -31,6 +34,25 @@ TEST_F(App, TheEndOfAReservationCountsFromItsStart) {
     EXPECT_THAT(ran.err, ::testing::HasSubstr("--to: expected a time after --from (")) << to;
   }
   EXPECT_THAT(Run({"reserve", "--help"}).out, ::testing::HasSubstr("+2h counts from the start"));
+}
+
+TEST_F(App, ARepeatedReservationIsAsLongAsTheClockShows) {
+  ::setenv("TZ", "CET-1CEST,M3.5.0,M10.5.0/3", 1);  // summer time begins on 2026-03-29
+  ::tzset();
+  daemon_.On("GET /v1/status", [](const api::Request&) { return JsonAnswer({{"now_ms", 5000}}); });
+  daemon_.On("POST /v1/reservations", [this](const api::Request& request) {
+    body_ = base::ParseJson(request.body).value();
+    return JsonAnswer(ToJson(api::ReservationView{.id = 1}), 201);
+  });
+  for (const auto& [repeat, hours] : {std::pair("once", 23), {"daily", 24}}) {
+    EXPECT_EQ(Run({"reserve", "--for", "nobody", "--count", "1", "--from", "2026-03-29T00:00",
+                   "--to", "2026-03-30T00:00", "--repeat", repeat})
+                  .exit_code,
+              0);
+    EXPECT_EQ(body_["length_s"], hours * 3600) << repeat;
+  }
+  ::unsetenv("TZ");
+  ::tzset();
 }
 
 TEST_F(App, AReservationWarnsOfTasksAndDrainedGpus) {

@@ -55,7 +55,7 @@ std::vector<ReservedPeriod> PeriodsOf(const Reservation& booking, Time now, Time
     if (booking.until && from > *booking.until) break;
     if (from >= horizon && !periods.empty()) break;
     // Summer time may shorten or lengthen the period, or skip it if it begins in the skipped hour.
-    const Time to = calendar.DaysLater(booking.from + booking.length, day);
+    const Time to = calendar.DaysLater(booking.from, day, booking.length);
     const bool counts = booking.repeat != Repeat::kWeekdays || !IsWeekend(calendar.DayOfWeek(from));
     if (!counts || to <= std::max(now, from)) {
       ++skipped;

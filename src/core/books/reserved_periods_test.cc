@@ -68,6 +68,13 @@ TEST_F(ReservedPeriodsTest, PeriodsEndAtTheSameTimeOfDayWhenTheClockChanges) {
   EXPECT_EQ(periods[1].to, periods[2].from) << "the day of 23 hours";
   EXPECT_EQ(periods[2].to - periods[2].from, kDay);
 
+  Reservation sunday = booking;
+  sunday.from += 4 * kDay;
+  const auto from_sunday = PeriodsOf(sunday, saturday, saturday + 2 * kDay, calendar);
+  ASSERT_EQ(Begins(from_sunday), "03-28T23:00 03-29T22:00");
+  EXPECT_EQ(from_sunday[0].to, from_sunday[1].from) << "the first day has 23 hours";
+  EXPECT_EQ(from_sunday[1].to - from_sunday[1].from, kDay);
+
   booking.from += 5 * kOneHour / 2;
   booking.length = kOneHour / 2;
   EXPECT_EQ(Begins(PeriodsOf(booking, saturday, saturday + 3 * kDay, calendar)),

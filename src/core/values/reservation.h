@@ -52,8 +52,8 @@ struct Reservation {
   std::vector<std::string> on_gpus;
   std::optional<std::string> gpu_type;
   std::optional<int> count;
-  Time from{};  // start of the first period
-  Duration length{};
+  Time from{};        // start of the first period
+  Duration length{};  // on the local clock if the reservation repeats
   Repeat repeat = Repeat::kOnce;
   std::optional<Time> until;  // no repetition begins later; empty: repeats forever
   std::string why;
@@ -75,8 +75,7 @@ struct Reservation {
     field("count", booking.count, "Number of GPUs; null: all.", {.low = 1, .high = kMaxGpus});
     field("from_ms", booking.from, "Start of the first period (ms since the epoch).",
           {.low = 0, .high = kMaxBeginMs, .required = true});
-    field("length_s", booking.length,
-          "Length of the first period; later periods end at the same local time.",
+    field("length_s", booking.length, "Length of a period; on the local clock if it repeats.",
           {.low = kLeastBooked.count(),
            .high = kMostBooked.count(),
            .required = true,
