@@ -174,7 +174,7 @@ struct TaskView {
           "null: unknown.");
     field("first_start_ms", task.first_start_ms, "Time of the first launch decision.");
     field("launched_ms", task.launched_ms,
-          "Time of the launch decision of the current or last attempt.");
+          "Time of the launch decision of the current or last attempt; null: it did not start.");
     field("ended_ms", task.ended_ms, "When the task reached a final state.");
     field("time_limit_s", task.time_limit_s, "The task is stopped after running this long.");
     field("exit_code", task.exit_code, "Exit status of the last attempt, once it has ended.");

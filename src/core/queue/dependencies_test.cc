@@ -136,6 +136,25 @@ TEST(Dependencies, ATaskThatWaitsForCoresWaitsForARequeuedTaskAgain) {
   EXPECT_EQ(core.Find(kThird)->state, TaskState::kLaunching);
 }
 
+TEST(Dependencies, ATaskWhoseLaunchFailedWaitsForARequeuedTaskAgain) {
+  const Time now = base::FromMs(1000);
+  Scheduler core(PolicyConfig{});
+  core.Handle(now, GpusDiscovered{std::vector<GpuInfo>(1, {"", "A100", 40'960, 424})});
+  core.Handle(now, HostDiscovered{{.cpus = 2}});
+  TaskRequest request{.gpus = 0};
+  core.Handle(now, TaskSubmitted{kFirst, request});
+  request.dependencies = {{kFirst, DependencyKind::kAfterOk, std::nullopt}};
+  core.Handle(now, TaskSubmitted{kSecond, request});
+  TaskRecord ended = *core.Find(kFirst);
+  core.Handle(now, TaskExited{kFirst, 1, {}});
+  core.Handle(now, LaunchFailed{.id = kSecond, .attempt = 1, .retryable = true});
+  EXPECT_EQ(core.ReasonFor(kSecond, now).code, ReasonCode::kBackoff);
+
+  ended.state = TaskState::kSucceeded;
+  core.Handle(now, TaskRestored{AsSubmitted(ended)});
+  EXPECT_EQ(core.ReasonFor(kSecond, now).code, ReasonCode::kDependency);
+}
+
 TEST(Dependencies, ATaskMustNotDependOnItself) {
   TaskRecords tasks = Pair(DependencyKind::kAfterAny);
   tasks[kSecond].request.Edit().dependencies[0].task = kSecond;

@@ -208,30 +208,33 @@ void State::On(const LaunchFailed& event) {
   if (task == nullptr) return;
   LeaveGpus(*task);
   if (task->state == TaskState::kStopping) return EndStopped(*this, *task);
+  const auto wait_again = [&](Reason reason) {
+    task->attempt.Edit().launched.reset();  // the task has not started, see Dependencies
+    Enqueue(*task, task->queue, std::move(reason));
+  };
   if (event.interrupted) {
     // A text means that the task did run but ended immediately because its GPU could not be used.
     const std::string why = event.text.empty() ? "The daemon exited before the task was started."
                                                : Told("Its GPU could not be used", event.text);
-    return Enqueue(*task, task->queue, {ReasonCode::kLaunchFailed, why});
+    return wait_again({ReasonCode::kLaunchFailed, why});
   }
   if (event.waits) {
     ++task->launch_failures;
     task->not_before = now + RetryBackoff(task->launch_failures);
-    return Enqueue(*task, task->queue,
-                   {ReasonCode::kLaunchFailed, fmt::format("Waiting again: {}.", event.text)});
+    return wait_again({ReasonCode::kLaunchFailed, fmt::format("Waiting again: {}.", event.text)});
   }
   Reason reason{ReasonCode::kLaunchFailed, fmt::format("Could not be started: {}.", event.text)};
   if (event.retryable) {
     const std::map<TaskId, int> innocent =
         launch_trouble.Failed(now, *task, event.text, event.exhausted);
     RefundRetries(*this, innocent);
-    if (launch_trouble.on()) return Enqueue(*task, task->queue, std::move(reason));
+    if (launch_trouble.on()) return wait_again(std::move(reason));
   }
   ++task->launch_failures;
   if (!event.retryable || task->launch_failures > config.max_launch_failures)
     return Finish(*task, TaskState::kFailed, std::move(reason));
   task->not_before = now + RetryBackoff(task->launch_failures);
-  Enqueue(*task, task->queue, std::move(reason));
+  wait_again(std::move(reason));
 }
 
 void State::On(const TaskExited& event) {

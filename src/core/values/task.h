@@ -25,7 +25,7 @@ struct Attempt {
   Reason placement_reason;  // why these GPUs were chosen
   HostShare host;
   Sharing sharing;
-  std::optional<Time> launched;    // when the start was decided
+  std::optional<Time> launched;    // when the start was decided; empty: the task did not start
   std::optional<Time> started;     // when its process started
   std::optional<Time> idle_since;  // since when it has held GPUs without using them
   // Time at which it got the warning signal before its time limit (TaskRequest::signal_before).
