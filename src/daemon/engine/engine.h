@@ -81,7 +81,7 @@ class Engine {
   Result<base::CopyOnWrite<core::TaskRequest>> CheckEdit(core::TaskId id, const task::TaskSpec& was,
                                                          const task::TaskSpec& wanted);
   // Makes the edit that CheckEdit has just returned. If the task holds GPUs, only the changes
-  // listed at core::TaskEdited are allowed. what: one line for the history.
+  // listed at core::TaskEdited are allowed. what: one line for the history; empty: none.
   void Edit(core::TaskId id, const task::TaskSpec& wanted,
             base::CopyOnWrite<core::TaskRequest> edited, const std::string& what, Done done);
   // Stores the beginning or end of a drain and posts it to the core (core::DrainRequested,

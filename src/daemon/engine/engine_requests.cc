@@ -124,7 +124,7 @@ void Engine::Edit(core::TaskId id, const task::TaskSpec& wanted,
     notices_.Join(id, edited->array);
   }
   next_.rows.descriptions.push_back({id, wanted.name, task::ToJsonText(wanted)});
-  Note(id, what);
+  if (!what.empty()) Note(id, what);
   Post(core::TaskEdited{id, std::move(edited)}, std::move(done));
 }
 

@@ -153,8 +153,8 @@ std::string ValueText(const std::string& field, const Json& value) {
   return base::Printable(value.dump(), 80);
 }
 
-// A line such as "--time 1:00:00 -> 2:00:00, --priority 0 -> -5, by ada". Notification values are
-// omitted, because targets may contain secrets.
+// A line such as "--time 1:00:00 -> 2:00:00, --priority 0 -> -5, by ada"; empty if nothing changed.
+// Notification values are omitted, because targets may contain secrets.
 std::string WhatChanged(const Json& before, const Json& after, Json changes, const Caller& caller) {
   changes.emplace("time_limit_s", nullptr);  // it also changes with the class
   const auto value = [](const Json& of, const std::string& name) {
@@ -171,7 +171,7 @@ std::string WhatChanged(const Json& before, const Json& after, Json changes, con
                 ? option + ", "
                 : fmt::format("{} {} -> {}, ", option, ValueText(name, was), ValueText(name, is));
   }
-  return fmt::format("{}by {}", text, caller.user);
+  return text.empty() ? "" : fmt::format("{}by {}", text, caller.user);
 }
 
 constexpr std::array<std::string_view, 4> kVerbs{"cancel", "hold", "release", "requeue"};

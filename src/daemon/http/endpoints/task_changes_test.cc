@@ -281,6 +281,9 @@ TEST_F(TasksTest, TheHistoryOfAnEditUsesTheOptionsOfCarmaEdit) {
         "--gpu none -> 0,1", "--begin none -> 1970-01-02T00:00:00.000Z"})
     EXPECT_THAT(text, HasSubstr(change));
   EXPECT_THAT(text, testing::Not(HasSubstr("_")));
+  const std::size_t lines = store_->Events(id, std::nullopt, 10)->size();
+  EXPECT_EQ(Ask(Services(), &EditTask, By(kAda, "2", "", R"({"exclusive":true})")).status, 200);
+  EXPECT_EQ(store_->Events(id, std::nullopt, 10)->size(), lines) << "nothing changed";
 }
 
 TEST_F(TasksTest, ARunningTaskKeepsItsPlacementOptions) {
