@@ -12,6 +12,7 @@
 #include "core/queue/dependencies.h"
 #include "core/values/reason_line.h"
 #include "daemon/engine/intake.h"
+#include "task/describe/spec_json.h"
 
 namespace carma::daemon {
 namespace {
@@ -45,6 +46,12 @@ Result<std::optional<Submitted>> Intake::Repeated(const Submission& submission) 
   if (known->count != submission.tasks.size()) {
     return Conflict("request name '{}' was already used for a submission of {}", by.request,
                     base::Counted(static_cast<std::int64_t>(known->count), "task"));
+  }
+  const Result<store::StoredTask> first = store_.Get(known->first);
+  const bool was_lease = first && task::LeaseSpecIn(first->spec_json);
+  if (was_lease != submission.tasks.Like(0).lease.has_value()) {
+    return Conflict("request name '{}' was already used for task {}, which is {}a lease",
+                    by.request, known->first, was_lease ? "" : "not ");
   }
   return Submitted{known->first, known->count, true};
 }

@@ -233,9 +233,6 @@ Result<Unit> Submit(const SharedServices& services, const LeaseAsked& asked, con
       [services, caller, process = asked.process, key = asked.key,
        reply](const Result<Submitted>& done) {
         if (!done) return reply(std::unexpected(done.error()));
-        if (done->repeated && !IsLease(services, done->first))
-          return reply(
-              Conflict("request: this name belongs to task {}, which is not a lease", done->first));
         if (!done->repeated) {
           LogAsked("lease_asked", {{"task", done->first}, {"pid", process.process.pid}}, caller);
           services->leases->Watch(done->first, process, key);

@@ -114,12 +114,20 @@ TEST_F(LeasesTest, ARepeatedRequestGetsTheSameLease) {
   EXPECT_EQ(again.body.at("id"), 1);
 }
 
-TEST_F(LeasesTest, ATasksRequestNameNamesNoLease) {
-  Call call = Mine("", R"({"request":"x1","spec":{"command":["true"],"workdir":"/","gpus":1}})");
-  ASSERT_EQ(Ask(Services(), &SubmitTasks, call).status, 201);
-  const Heard heard = Make(R"(,"request":"x1")");
-  EXPECT_EQ(heard.status, 409);
-  EXPECT_THAT(heard.Message(), HasSubstr("belongs to task 1, which is not a lease"));
+TEST_F(LeasesTest, ALeaseAndATaskCannotShareARequestName) {
+  const auto submit = [this](const std::string& name) {
+    return Ask(Services(), &SubmitTasks,
+               Mine("", R"({"request":")" + name +
+                            R"(","spec":{"command":["true"],"workdir":"/","gpus":1}})"));
+  };
+  ASSERT_EQ(submit("x1").status, 201);
+  const Heard lease = Make(R"(,"request":"x1")");
+  EXPECT_EQ(lease.status, 409);
+  EXPECT_EQ(lease.Message(), "request name 'x1' was already used for task 1, which is not a lease");
+  ASSERT_EQ(Make(R"(,"request":"x2")").status, 201);
+  const Heard task = submit("x2");
+  EXPECT_EQ(task.status, 409);
+  EXPECT_EQ(task.Message(), "request name 'x2' was already used for task 2, which is a lease");
 }
 
 TEST_F(LeasesTest, WarnsAboutANotificationThatCannotBeSent) {
