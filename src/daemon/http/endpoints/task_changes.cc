@@ -6,6 +6,7 @@
 #include <array>
 #include <memory>
 #include <ranges>
+#include <set>
 #include <span>
 #include <utility>
 
@@ -255,7 +256,7 @@ Result<Unit> PostChange(Engine& engine, const store::StoredTask& stored, std::st
 
 struct ManyChanges {
   std::string verb;
-  std::vector<core::TaskId> tasks;
+  std::vector<core::TaskId> tasks;  // each task once, in the order of the request
 };
 Result<ManyChanges> ReadChanges(const Call& call) {
   const Json json = CARMA_TRY(ReadBody(call));
@@ -269,11 +270,13 @@ Result<ManyChanges> ReadChanges(const Call& call) {
   if (!counted) in.Complain("tasks", fmt::format("1 to {} task numbers", api::kMostChanges));
   in.NoOthers();
   if (in.error()) return std::unexpected(*in.error());
+  std::set<std::uint64_t> seen;
   for (std::size_t i = 0; i < tasks->size(); ++i) {
     const Json& id = (*tasks)[i];
     if (!id.is_number_unsigned() || id.get<std::uint64_t>() == 0)
       return Invalid("/tasks/{}: expected a task number from 1", i);
-    changes.tasks.push_back(core::TaskId{id.get<std::uint64_t>()});
+    if (seen.insert(id.get<std::uint64_t>()).second)
+      changes.tasks.push_back(core::TaskId{id.get<std::uint64_t>()});
   }
   return changes;
 }
