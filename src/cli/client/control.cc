@@ -199,8 +199,8 @@ Result<Unit> RunChange(Context& context, const std::string& verb, const ChangeFl
 
 Result<Unit> RunEdit(Context& context, const EditFlags& flags) {
   if (flags.settings.empty()) return Invalid("edit: expected a change such as --time 2h");
-  const auto ids = CARMA_TRY(ResolveTasks(context, flags.tasks, Last::kArray));
   const auto changes = CARMA_TRY(ChangesOf(context, flags.settings));
+  const auto ids = CARMA_TRY(ResolveTasks(context, flags.tasks, Last::kArray));
   ChangeEach(context, ids, kChanged, [&](std::uint64_t id) {
     auto task = EditTask(context.client(), id, changes);
     if (task) WarnOfGpuOptions(context, task->value, flags.settings);

@@ -40,6 +40,8 @@ TEST_F(App, RedoAndEditSendOnlyTheChanges) {
   EXPECT_EQ(bodies[3], R"({"dependencies":null})");
   EXPECT_EQ(Run({"edit", "7"}).exit_code, 2);
   EXPECT_EQ(Run({"edit", "7", "--time", "soon"}).exit_code, 2);
+  for (const char* verb : {"edit", "redo"})
+    EXPECT_EQ(Run({verb, "@", "--time", "soon"}).exit_code, 2) << "checked before it asks for @";
 }
 
 TEST_F(App, EditWarnsOfOptionsWithoutMeaning) {

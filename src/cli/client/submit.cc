@@ -121,8 +121,8 @@ Result<Unit> RunSubmit(Context& context, const SubmitFlags& flags) {
 }
 
 Result<Unit> RunRedo(Context& context, const RedoFlags& flags) {
-  const auto ids = CARMA_TRY(ResolveTasks(context, flags.tasks));
   const auto changes = CARMA_TRY(ChangesOf(context, flags.settings));
+  const auto ids = CARMA_TRY(ResolveTasks(context, flags.tasks));
   std::vector<DependentTask> again;
   for (const std::uint64_t id : ids) again.push_back({id, {}});
   if (flags.cascade) {
