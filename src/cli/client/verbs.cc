@@ -87,7 +87,8 @@ void AddRedo(Syntax app, Context& context) {
               "  carma redo @                     my last task once more\n"
               "  carma redo 42 --gpu-mem 20G      with more memory\n"
               "  carma redo 42 --cascade          and the tasks that depend on it\n"
-              "Begin time and hold are not copied. Dependencies are copied only to tasks that\n"
+              "Begin time and hold are not copied. The limit of an array (%N) does not apply to\n"
+              "tasks that are submitted again. Dependencies are copied only to tasks that\n"
               "depend on a resubmitted task. The new task belongs to the owner of the old one\n"
               "and runs with that user's permissions, even if an administrator resubmits it.\n");
   verb.AddOption("tasks", "", flags->tasks, std::string(kTasksHelp) + " (default: @)");
