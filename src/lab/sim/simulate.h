@@ -236,7 +236,6 @@ struct RunResult {
   std::vector<task::Observation> taught;
 };
 
-// A pure function: identical arguments give byte-identical results on any machine and thread.
 // Checks the input of a run. Returns kInvalid if
 // - options are out of range (the parsers of the options check number ranges),
 // - a task needs more GPUs than any server has ("line 7 (bert-8gpu): needs 8 GPUs, but the largest
@@ -248,6 +247,7 @@ struct RunResult {
 Result<Unit> CheckRun(const Cluster& cluster, std::span<const Arrival> arrivals,
                       const RunOptions& options);
 
+// A pure function: identical arguments give byte-identical results on any machine and thread.
 // Aborts if the simulator has a bug and the books do not balance at the end: every task must have
 // ended exactly once, no claim may be left, and all GPUs must be empty. Returns the errors of
 // CheckRun, and kInvalid if reservations leave tasks no time to run.
