@@ -70,7 +70,7 @@ class Servers : public daemon::MpsServers {
   void Blame(core::TaskId id, int) override { blamed_ = id; }
   void Seen(core::TaskId, int, const std::vector<pid_t>&) override {}
   std::vector<std::string> Troubles() const override { return {}; }
-  void Drain(const std::string&) override {}
+  void EndOnClosedGpus() override {}
   void TakeOver(const std::vector<std::string>&) override {}
   void Close() override {}
 

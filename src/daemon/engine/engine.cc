@@ -28,6 +28,14 @@ base::Error NotYet(const std::string& why) {
           "not written yet; the change takes effect once it can be written: " + why};
 }
 
+// Whether there is an event of any of these kinds.
+template <class... Kinds>
+bool HasAny(const std::vector<core::Event>& events) {
+  return std::ranges::any_of(events, [](const core::Event& event) {
+    return (std::holds_alternative<Kinds>(event) || ...);
+  });
+}
+
 }  // namespace
 
 Engine::Engine(EngineOptions options, store::Store& store, task::Launcher& launcher,
@@ -234,10 +242,9 @@ void Engine::Turn() {
     events_.push_back(core::ReservationsChanged{reservations_.Tell(clock_.Now())});
   const std::vector<core::Event> events = std::exchange(events_, {});
   if (!events.empty()) Collect(scheduler_.HandleAll(clock_.Now(), events));
-  const auto sampled = [](const auto& event) {
-    return std::holds_alternative<core::GpuSampled>(event);
-  };
-  if (std::ranges::any_of(events, sampled)) starts_.FollowPromises(clock_.Now());
+  if (HasAny<core::GpuSampled>(events)) starts_.FollowPromises(clock_.Now());
+  if (options_.mps != nullptr && HasAny<core::DrainRequested, core::ServerClosed>(events))
+    options_.mps->EndOnClosedGpus();
   NoteDrains();
   decided_ = std::exchange(next_, {});
   if (!Flush()) return;

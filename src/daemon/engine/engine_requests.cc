@@ -14,7 +14,6 @@ namespace carma::daemon {
 void Engine::Drain(const core::DrainRequested& drain, Done done) {
   const std::string& uuid = scheduler_.GpuInfos().at(core::Number(drain.gpu)).uuid;
   next_.rows.drains[{uuid, drain.by_rule}] = store::DrainReason{drain.why, drain.empty_by};
-  if (options_.mps != nullptr) options_.mps->Drain(uuid);
   Post(drain, std::move(done));
 }
 

@@ -44,7 +44,7 @@ class FakeServers : public MpsServers {
   void Blame(core::TaskId id, int) override { evidence.blamed = id; }
   void Seen(core::TaskId, int, const std::vector<pid_t>&) override {}
   std::vector<std::string> Troubles() const override { return {}; }
-  void Drain(const std::string& gpu_uuid) override { drained.push_back(gpu_uuid); }
+  void EndOnClosedGpus() override { ++closings; }
   void TakeOver(const std::vector<std::string>&) override {}
   void Close() override {}
 
@@ -52,7 +52,7 @@ class FakeServers : public MpsServers {
   std::vector<Attached> answers;
   std::vector<std::pair<core::TaskId, int>> left, terminated;
   std::vector<std::function<void()>> after_termination;
-  std::vector<std::string> drained;
+  int closings = 0;
   MpsEvidence evidence;
 };
 
@@ -466,9 +466,13 @@ TEST_F(SharingTest, ADaemonThatEndedBeforeTheStartOfAClientRetriesIt) {
   EXPECT_EQ(launcher_.started.size(), 1U);
 }
 
-TEST_F(SharingTest, ADrainReachesTheServers) {
+TEST_F(SharingTest, DrainingAGpuOrTheWholeServerEndsUnusedServers) {
   engine_->Drain({core::GpuIndex{1}, "test"});
-  EXPECT_THAT(servers_.drained, ElementsAre("GPU-1"));
+  Settle();
+  EXPECT_EQ(servers_.closings, 1);
+  engine_->Close({"upgrade", clock_.Now()});
+  Settle();
+  EXPECT_EQ(servers_.closings, 2);
 }
 
 // ---- why tasks ended ----

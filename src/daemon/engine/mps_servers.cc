@@ -55,7 +55,6 @@ struct Entry {
   int failures = 0;
   Clock::time_point not_before{};
   bool probing = false;
-  bool drained = false;  // a GPU was closed, so the server exits with its last task
   Alarm linger, probe;
   BackgroundWorker worker;
 };
@@ -76,7 +75,7 @@ class RealMpsServers : public MpsServers {
   void Blame(core::TaskId id, int attempt) override;
   void Seen(core::TaskId id, int attempt, const std::vector<pid_t>& pids) override;
   std::vector<std::string> Troubles() const override;
-  void Drain(const std::string& gpu_uuid) override;
+  void EndOnClosedGpus() override;
   void TakeOver(const std::vector<std::string>& gpus) override;
   void Close() override;
 
@@ -97,6 +96,8 @@ class RealMpsServers : public MpsServers {
                            const std::vector<pid_t>& clients);
   void KeepLooking(Entry& entry);
   void Probe(Entry& entry);
+  bool IsClosed(const Entry& entry) const;
+  void EndUnused(Entry& entry);
   void EndSoon(Entry& entry);
   void EndNow(Entry& entry);
   static ServerKey KeyOf(const Entry& entry);
@@ -193,7 +194,7 @@ void RealMpsServers::TakeLooked(Entry& entry, const Key& who, Result<MpsLook> lo
                                {"server", looked->server.process.pid},
                                {"sms", looked->place.sms}});
   } else if (entry.clients.empty()) {
-    EndSoon(entry);  // the client has left in the meantime
+    EndUnused(entry);  // the client has left in the meantime
   }
   KeepLooking(entry);
   answer(std::move(looked->place));
@@ -257,9 +258,19 @@ void RealMpsServers::Detach(core::TaskId id, int attempt) {
         },
         [](Entry&, bool) {});
   }
-  if (!entry->clients.empty()) return;
-  EndSoon(*entry);
-  if (entry->drained) EndNow(*entry);
+  if (entry->clients.empty()) EndUnused(*entry);
+}
+
+bool RealMpsServers::IsClosed(const Entry& entry) const {
+  const auto is_closed = [this](std::string_view gpu) {
+    return options_.is_closed(std::string(gpu));
+  };
+  return std::ranges::any_of(base::Split(entry.control->id().gpus, ','), is_closed);
+}
+
+void RealMpsServers::EndUnused(Entry& entry) {
+  EndSoon(entry);
+  if (IsClosed(entry)) EndNow(entry);
 }
 
 void RealMpsServers::EndSoon(Entry& entry) {
@@ -296,12 +307,9 @@ void RealMpsServers::EndNow(Entry& entry) {
       });
 }
 
-void RealMpsServers::Drain(const std::string& gpu_uuid) {
+void RealMpsServers::EndOnClosedGpus() {
   for (auto& [key, entry] : servers_) {
-    const auto gpus = base::Split(entry->control->id().gpus, ',');
-    if (std::ranges::find(gpus, gpu_uuid) == gpus.end()) continue;
-    entry->drained = true;
-    EndNow(*entry);
+    if (IsClosed(*entry)) EndNow(*entry);
   }
 }
 
@@ -310,7 +318,7 @@ void RealMpsServers::TakeOver(const std::vector<std::string>& gpus) {
               [this](const std::vector<task::MpsServerId>& found) {
                 for (const task::MpsServerId& server : found) {
                   Entry& entry = EntryOf(server);
-                  if (entry.clients.empty()) EndSoon(entry);
+                  if (entry.clients.empty()) EndUnused(entry);
                 }
               });
 }

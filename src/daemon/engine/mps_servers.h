@@ -59,9 +59,9 @@ class MpsServers {
   // One sentence for each server whose last start failed and for each process that bypasses its
   // task's server.
   virtual std::vector<std::string> Troubles() const = 0;
-  // Called when the GPU is closed. Servers that include it exit immediately or, if they have tasks,
-  // after their last task.
-  virtual void Drain(const std::string& gpu_uuid) = 0;
+  // Called after GPUs have been closed. Servers that include a closed GPU and have no tasks exit
+  // immediately.
+  virtual void EndOnClosedGpus() = 0;
   // Takes over the control daemons that an earlier carmad left running on these GPU sets (each set
   // as in task::MpsServerId::gpus). Unused control daemons exit after a while.
   virtual void TakeOver(const std::vector<std::string>& gpus) = 0;
@@ -75,8 +75,11 @@ struct MpsServersOptions {
   std::size_t clients = 48;                          // maximum number of clients of one server
   std::chrono::milliseconds timeout{10'000};         // limit for a start or a request; real time
   std::chrono::milliseconds terminate_limit{2'000};  // for TerminateClients; real time
-  // A server without tasks exits after this time (real time).
+  // A server without tasks exits after this time (real time), or immediately if it includes a
+  // closed GPU.
   std::chrono::nanoseconds linger{60'000'000'000};
+  // Whether the GPU is closed. Called on the loop's thread.
+  std::function<bool(const std::string& gpu_uuid)> is_closed = [](const auto&) { return false; };
   std::chrono::nanoseconds probe{10'000'000'000};  // between two server checks; real time
   // Delay (real time) before the next start after a failed one. It doubles with each further
   // failure.

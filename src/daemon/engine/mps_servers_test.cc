@@ -26,6 +26,7 @@ class MpsServersTest : public ::testing::Test {
     options_.linger = std::chrono::hours(1);
     options_.probe = std::chrono::hours(1);
     options_.backoff = std::chrono::hours(1);
+    options_.is_closed = [this](const std::string& gpu) { return gpu == closed_; };
     Open();
   }
   ~MpsServersTest() override { base::SetLogLevel(base::LogLevel::kInfo); }
@@ -54,6 +55,10 @@ class MpsServersTest : public ::testing::Test {
     EXPECT_TRUE(Until([&] { return evidence.has_value(); }));
     return evidence.value_or(MpsEvidence{});
   }
+  void Close(const std::string& gpu) {
+    closed_ = gpu;
+    servers_->EndOnClosedGpus();
+  }
   bool DaemonRuns() const { return task::MpsControl(fake_.setup, fake_.id).Daemon().has_value(); }
   void KillServer() {
     const auto pid = base::ParseInt(base::Trim(fake_.Read("/server")));
@@ -67,6 +72,7 @@ class MpsServersTest : public ::testing::Test {
   }
 
   task::FakeMps fake_;
+  std::string closed_;  // the closed GPU
   MpsServersOptions options_;
   std::shared_ptr<boost::asio::io_context> loop_ = std::make_shared<boost::asio::io_context>(1);
   std::unique_ptr<MpsServers> servers_;
@@ -297,19 +303,33 @@ TEST_F(MpsServersTest, AServerWithoutTasksEndsWhenOneOfItsGpusIsDrained) {
   fake_.id.gpus += ",GPU-second";
   ASSERT_TRUE(Attach(kFirst));
   servers_->Detach(kFirst, 1);
-  servers_->Drain("GPU-other");
+  Close("GPU-other");
   EXPECT_TRUE(DaemonRuns());
-  servers_->Drain("GPU-second");
+  Close("GPU-second");
   EXPECT_TRUE(Until([&] { return !DaemonRuns(); }));
 }
 
 TEST_F(MpsServersTest, AServerOfADrainedGpuEndsWithItsLastTask) {
   ASSERT_TRUE(Attach(kFirst));
-  servers_->Drain(fake_.id.gpus);
+  Close(fake_.id.gpus);
   EXPECT_FALSE(Evidence(kFirst).broke) << "it has a task";
   EXPECT_TRUE(DaemonRuns());
   servers_->Detach(kFirst, 1);
   EXPECT_TRUE(Until([&] { return !DaemonRuns(); }));
+
+  fake_.id.gpus += ",GPU-second";
+  ASSERT_TRUE(Attach(kFirst)) << "the other GPU is open";
+  servers_->Detach(kFirst, 1);
+  EXPECT_TRUE(Until([&] { return !DaemonRuns(); })) << "it was started after the drain";
+}
+
+TEST_F(MpsServersTest, AServerStaysForAWhileIfItsGpuWasOpenedAgain) {
+  ASSERT_TRUE(Attach(kFirst));
+  Close(fake_.id.gpus);
+  closed_.clear();
+  servers_->Detach(kFirst, 1);
+  ASSERT_TRUE(Attach(kSecond));
+  EXPECT_EQ(fake_.Read("/runs").find("-d"), fake_.Read("/runs").rfind("-d")) << "started once";
 }
 
 TEST_F(MpsServersTest, AFailedStartOfASharedServerAffectsAllUsers) {
@@ -327,7 +347,7 @@ TEST_F(MpsServersTest, ASharedServerOfOneGpuEndsWithItsDrain) {
   ASSERT_TRUE(Attach(kFirst));
   servers_->Detach(kFirst, 1);
   EXPECT_TRUE(DaemonRuns());
-  servers_->Drain(fake_.id.gpus);
+  Close(fake_.id.gpus);
   EXPECT_TRUE(Until([&] { return !DaemonRuns(); }));
 }
 
@@ -344,6 +364,14 @@ TEST_F(MpsServersTest, UnusedServersOfAnEarlierCarmadEnd) {
   ASSERT_TRUE(Attach(kFirst));
   options_.linger = milliseconds(1);
   Open();
+  servers_->TakeOver({fake_.id.gpus});
+  EXPECT_TRUE(Until([&] { return !DaemonRuns(); }));
+}
+
+TEST_F(MpsServersTest, AnUnusedServerOfAnEarlierCarmadEndsAtOnceIfItsGpuIsDrained) {
+  ASSERT_TRUE(Attach(kFirst));
+  Open();
+  closed_ = fake_.id.gpus;
   servers_->TakeOver({fake_.id.gpus});
   EXPECT_TRUE(Until([&] { return !DaemonRuns(); }));
 }

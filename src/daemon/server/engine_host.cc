@@ -39,8 +39,7 @@ EngineHost::EngineHost(Surroundings around, std::vector<gpu::DeviceInfo> devices
       monitor_(std::move(devices), MonitorOptionsOf(settings())),
       // MPS servers are managed even if tasks share GPUs through streams, because an earlier carmad
       // may have used MPS.
-      mps_(OpenMpsServers(around_.loop,
-                          MpsServersOptionsOf(settings(), around_.clock, around_.shim_path))),
+      mps_(OpenMpsServers(around_.loop, MakeMpsOptions())),
       history_(settings().estimate_history ? std::make_shared<estimate::History>() : nullptr),
       estimates_(around_.loop, FirstEstimateRules(gpus), settings().estimate_time_limit,
                  std::bind_front(&EngineHost::TakeEstimates, this)),
@@ -129,6 +128,15 @@ EngineServices EngineHost::Services() {
     services.leaves = std::bind_front(&SlurmDesk::Leaves, slurm_desk_.get());
   }
   return services;
+}
+
+MpsServersOptions EngineHost::MakeMpsOptions() const {
+  MpsServersOptions options = MpsServersOptionsOf(settings(), around_.clock, around_.shim_path);
+  options.is_closed = [this](const std::string& gpu_uuid) {
+    const std::optional<core::GpuIndex> gpu = engine_.GpuByUuid(gpu_uuid);
+    return gpu && engine_.scheduler().Gpus(around_.clock.Now()).at(core::Number(*gpu)).drained;
+  };
+  return options;
 }
 
 EngineOptions EngineHost::MakeEngineOptions() {

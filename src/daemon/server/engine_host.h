@@ -120,6 +120,7 @@ class EngineHost : private Engine::Host {
                std::function<void(const std::string&)> call) override;
 
   const config::Settings& settings() const { return around_.in_force.settings; }
+  MpsServersOptions MakeMpsOptions() const;
   EngineOptions MakeEngineOptions();
   estimate::AppraisalRules FirstEstimateRules(const std::vector<core::GpuInfo>& gpus) const;
   void ListenToLeases();
