@@ -426,7 +426,10 @@ void Engine::Perform(const core::Action& action, std::vector<EstimateJob>& estim
       fields.emplace_back("why", base::WordOf(why.code));
     }
     base::LogInfo("asked_to_save", fields);
-    launcher_.AskToSave(ask->id, ask->attempt, ask->leaves_by);
+    // The task reads the machine's clock, and the clock of a simulated server may be faster.
+    const auto left = clock_.RealSpan(ask->leaves_by - clock_.Now());
+    launcher_.AskToSave(ask->id, ask->attempt,
+                        base::SystemClock().Now() + std::chrono::floor<base::Duration>(left));
   } else if (const auto* wake = std::get_if<core::WakeAt>(&action)) {
     host_.WakeAt(wake->when);
   } else if (const auto* request = std::get_if<core::RequestEstimate>(&action)) {

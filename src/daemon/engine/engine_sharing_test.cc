@@ -475,6 +475,16 @@ TEST_F(SharingTest, DrainingAGpuOrTheWholeServerEndsUnusedServers) {
   EXPECT_EQ(servers_.closings, 2);
 }
 
+TEST_F(SharingTest, ATaskLearnsItsDeadlineByTheMachinesClock) {
+  Client();
+  const base::Time before = base::SystemClock().Now();
+  engine_->Close({"upgrade", clock_.Now() + base::Duration(10'000)});
+  Settle();
+  ASSERT_EQ(launcher_.asked_to_save.size(), 1U);
+  EXPECT_GE(launcher_.asked_to_save[0], before + base::Duration(10'000));
+  EXPECT_LE(launcher_.asked_to_save[0], base::SystemClock().Now() + base::Duration(10'000));
+}
+
 // ---- why tasks ended ----
 
 constexpr const char* kIllegal =

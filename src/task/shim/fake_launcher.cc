@@ -27,8 +27,8 @@ void FakeLauncher::Warn(core::TaskId id, int attempt) {
   warned.push_back({id, attempt, {}});
 }
 
-void FakeLauncher::AskToSave(core::TaskId id, int attempt, base::Time) {
-  asked_to_save.push_back({id, attempt, {}});
+void FakeLauncher::AskToSave(core::TaskId, int, base::Time leaves_by) {
+  asked_to_save.push_back(leaves_by);
 }
 
 void FakeLauncher::Confine(core::TaskId id, int, const std::string& cores) {

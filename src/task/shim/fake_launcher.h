@@ -40,7 +40,7 @@ class FakeLauncher : public Launcher {
   std::vector<LaunchOrder> started;
   std::vector<Call> stopped;
   std::vector<Call> warned;
-  std::vector<Call> asked_to_save;
+  std::vector<base::Time> asked_to_save;                       // the deadlines
   std::vector<std::pair<core::TaskId, std::string>> confined;  // with the cores
   std::vector<std::pair<core::TaskId, std::vector<std::string>>> limited;
   std::vector<KnownAttempt> adopted;

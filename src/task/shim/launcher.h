@@ -116,8 +116,8 @@ class Launcher {
   // (TaskSpec::signal). Unknown attempts are ignored.
   virtual void Warn(core::TaskId id, int attempt) = 0;
   // Asks the task to checkpoint: sends the checkpoint signal (LaunchOrder) to all its processes
-  // that have a handler for it. leaves_by: when the task is stopped, which its processes can read
-  // in the attempt's folder. Unknown attempts are ignored.
+  // that have a handler for it. leaves_by: when the task is stopped, by the machine's clock; its
+  // processes can read this in the attempt's folder. Unknown attempts are ignored.
   virtual void AskToSave(core::TaskId id, int attempt, base::Time leaves_by) = 0;
   // Takes over an attempt from an earlier carmad, identified by its folder, and reports events as
   // if carmad had never stopped: kStarted and later kExited; only kExited if it has already ended;
