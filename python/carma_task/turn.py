@@ -60,13 +60,14 @@ def should_save() -> bool:
 
 
 def seconds_left() -> Optional[float]:
-    """Seconds left until the task is stopped, at least 0. None if the task was not asked to checkpoint."""
+    """Seconds left until the task is stopped, at least 0, or infinity if it may stay after all. None if the task was not
+    asked to checkpoint."""
     listen()
     if _turn.asked_at is None:
         return None
     with contextlib.suppress(KeyError, OSError, ValueError):
         with open(os.path.join(os.environ["CARMA_ATTEMPT_DIR"], "leaves_by_ms"), encoding="ascii") as file:
-            return max(0.0, int(file.read()) / 1000 - time.time())
+            return max(0.0, float(file.read()) / 1000 - time.time())
     # A container has no access to that file. A preemption or a shutdown may use another notice than this one.
     notice = float(os.environ.get("CARMA_CHECKPOINT_NOTICE") or 0)
     return max(0.0, notice - (time.monotonic() - _turn.asked_at))

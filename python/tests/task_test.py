@@ -169,6 +169,9 @@ class LoopTest(unittest.TestCase):
             with open(os.path.join(sys.argv[1], "leaves_by_ms"), "w") as file:
                 file.write(str(int((time.time() + 60) * 1000)))
             assert 0 < carma_task.seconds_left() <= 60
+            with open(os.path.join(sys.argv[1], "leaves_by_ms"), "w") as file:
+                file.write("inf")
+            assert carma_task.seconds_left() == float("inf"), "it may stay after all"
         """)
         environment = {**os.environ, "PYTHONPATH": os.path.dirname(HERE), "CARMA_CHECKPOINT_SIGNAL": "USR1",
                        "CARMA_CHECKPOINT_NOTICE": "600", "CARMA_ATTEMPT_DIR": self.folder}

@@ -248,6 +248,12 @@ struct AskToSave {
   Time leaves_by{};
   friend bool operator==(const AskToSave&, const AskToSave&) = default;
 };
+// The task may keep its GPUs after all, so the deadline of its last AskToSave no longer applies.
+struct DropDeadline {
+  TaskId id{};
+  int attempt = 0;
+  friend bool operator==(const DropDeadline&, const DropDeadline&) = default;
+};
 // Time at which the core next needs a WakeUp. Replaces the previous WakeAt. Additional WakeUps are
 // harmless.
 struct WakeAt {
@@ -269,6 +275,6 @@ struct AttemptEnded {
   friend bool operator==(const AttemptEnded&, const AttemptEnded&) = default;
 };
 using Action = std::variant<TaskChanged, RequestEstimate, StartTask, StopTask, WarnTask, AskToSave,
-                            WakeAt, AttemptEnded>;
+                            DropDeadline, WakeAt, AttemptEnded>;
 
 }  // namespace carma::core

@@ -52,6 +52,14 @@ TEST_F(SchedulerTest, ATaskThatEndedWhileTheDaemonWasDownRanOnlyUntilThen) {
   EXPECT_EQ(Of<AttemptEnded>(actions).at(0).taken.to, At(3'600));
 }
 
+TEST_F(SchedulerTest, ATaskThatMayStayAfterAllHasNoDeadline) {
+  Begin();
+  Run(1);
+  Handle(1, TaskStarted{TaskId{1}, 1});
+  EXPECT_EQ(Of<AskToSave>(Handle(2, ServerClosed{"upgrade", At(10)})).size(), 1U);
+  EXPECT_EQ(Of<DropDeadline>(Handle(3, ServerOpened{})), (std::vector{DropDeadline{TaskId{1}, 1}}));
+}
+
 TEST_F(SchedulerTest, ATaskDoesNotEndBeforeItsReportedStart) {
   Begin();
   Run(1);

@@ -307,6 +307,7 @@ void CancelPreemption(State& state, TaskRecord& task) {
   task.attempt.Edit().leaves_by.reset();
   state.preemptions.leaving.erase(task.id);
   state.Keep(task);
+  state.out.actions.emplace_back(DropDeadline{task.id, task.attempt->number});
 }
 
 Reason ReasonOfLeaving(const State& state, const TaskRecord& task) {

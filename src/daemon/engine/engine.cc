@@ -430,6 +430,8 @@ void Engine::Perform(const core::Action& action, std::vector<EstimateJob>& estim
     const auto left = clock_.RealSpan(ask->leaves_by - clock_.Now());
     launcher_.AskToSave(ask->id, ask->attempt,
                         base::SystemClock().Now() + std::chrono::floor<base::Duration>(left));
+  } else if (const auto* drop = std::get_if<core::DropDeadline>(&action)) {
+    launcher_.DropDeadline(drop->id, drop->attempt);
   } else if (const auto* wake = std::get_if<core::WakeAt>(&action)) {
     host_.WakeAt(wake->when);
   } else if (const auto* request = std::get_if<core::RequestEstimate>(&action)) {

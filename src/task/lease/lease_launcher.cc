@@ -148,6 +148,8 @@ class RealLeaseLauncher final : public LeaseLauncher {
     if (Find(id, attempt) == nullptr) others_->Warn(id, attempt);
   }
 
+  void DropDeadline(core::TaskId id, int attempt) override { others_->DropDeadline(id, attempt); }
+
   void AskToSave(core::TaskId id, int attempt, base::Time leaves_by) override {
     const Lease* lease = Find(id, attempt);
     if (lease == nullptr) return others_->AskToSave(id, attempt, leaves_by);

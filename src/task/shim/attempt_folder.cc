@@ -193,9 +193,9 @@ Result<Unit> PrepareAttempt(const LaunchOrder& order, const CgroupBase& cgroup) 
   return WriteNew(dir + "/" + kOrderFile, text, 0600, ::geteuid(), ::getegid());
 }
 
-Result<Unit> StateDeadline(const std::string& attempt_dir, base::Time leaves_by) {
-  return WriteNew(attempt_dir + "/" + kDeadlineFile, std::to_string(base::ToMs(leaves_by)), 0644,
-                  ::geteuid(), ::getegid());
+Result<Unit> StateDeadline(const std::string& attempt_dir, std::optional<base::Time> leaves_by) {
+  const std::string text = leaves_by ? std::to_string(base::ToMs(*leaves_by)) : "inf";
+  return WriteNew(attempt_dir + "/" + kDeadlineFile, text, 0644, ::geteuid(), ::getegid());
 }
 
 Outcome SettleAttempt(const KnownAttempt& attempt, const CgroupBase& cgroup) {

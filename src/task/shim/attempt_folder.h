@@ -43,8 +43,8 @@ std::string GroupOf(const KnownAttempt& attempt, const std::string& base, pid_t 
 // The attempt's time between TERM and KILL; empty if its order cannot be read.
 std::optional<base::Duration> KillGraceOf(const std::string& attempt_dir);
 
-// States in the attempt's folder when the task must have left (kDeadlineFile).
-Result<Unit> StateDeadline(const std::string& attempt_dir, base::Time leaves_by);
+// States in the attempt's folder when the task must have left (kDeadlineFile). Empty: it may stay.
+Result<Unit> StateDeadline(const std::string& attempt_dir, std::optional<base::Time> leaves_by);
 
 // Removes the folders of attempts below `folder` (…/attempts) unless `kept` returns true for the
 // attempt or its shim is alive. Does not touch other files. Returns the number of removed folders.

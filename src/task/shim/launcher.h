@@ -119,6 +119,9 @@ class Launcher {
   // that have a handler for it. leaves_by: when the task is stopped, by the machine's clock; its
   // processes can read this in the attempt's folder. Unknown attempts are ignored.
   virtual void AskToSave(core::TaskId id, int attempt, base::Time leaves_by) = 0;
+  // Replaces the deadline in the attempt's folder by "inf", because the task may stay after all.
+  // Unknown attempts are ignored.
+  virtual void DropDeadline(core::TaskId id, int attempt) { (void)id, (void)attempt; }
   // Takes over an attempt from an earlier carmad, identified by its folder, and reports events as
   // if carmad had never stopped: kStarted and later kExited; only kExited if it has already ended;
   // kLaunchFailed{retryable} if it never began (and now never will); kExited{lost} if the shim or

@@ -68,6 +68,7 @@ class ShimLauncher final : public Launcher {
   void Confine(core::TaskId id, int attempt, const std::string& cores) override;
   void LimitMemory(core::TaskId id, int attempt, const std::vector<std::string>& limits) override;
   void AskToSave(core::TaskId id, int attempt, base::Time leaves_by) override;
+  void DropDeadline(core::TaskId id, int attempt) override;
   void Adopt(const KnownAttempt& attempt) override;
   void Forget(core::TaskId id, int attempt, const std::string& attempt_dir) override;
   int PollFd() const override { return poll_.fd(); }
@@ -181,12 +182,21 @@ void ShimLauncher::Warn(core::TaskId id, int attempt) {
   if (const Attempt* found = Find(id, attempt); found != nullptr) Signal(*found, WarnSignal());
 }
 
+void TryStateDeadline(const Attempt& attempt, std::optional<base::Time> leaves_by) {
+  if (const Result<Unit> stated = StateDeadline(attempt.dir, leaves_by); !stated)
+    base::LogWarn("deadline_not_stated", {{"task", attempt.id}, {"why", stated.error().message}});
+}
+
 void ShimLauncher::AskToSave(core::TaskId id, int attempt, base::Time leaves_by) {
   const Attempt* found = Find(id, attempt);
   if (found == nullptr) return;
-  if (const Result<Unit> stated = StateDeadline(found->dir, leaves_by); !stated)
-    base::LogWarn("deadline_not_stated", {Field{"task", id}, Field{"why", stated.error().message}});
+  TryStateDeadline(*found, leaves_by);
   Signal(*found, SaveSignal());
+}
+
+void ShimLauncher::DropDeadline(core::TaskId id, int attempt) {
+  if (const Attempt* found = Find(id, attempt); found != nullptr)
+    TryStateDeadline(*found, std::nullopt);
 }
 
 void ShimLauncher::Stop(core::TaskId id, int attempt) {

@@ -357,6 +357,20 @@ TEST_F(ShimLauncherTest, AsksAProcessWithAHandlerToSave) {
   EXPECT_EQ(Out(), "1700000000000") << "when it is stopped";
 }
 
+TEST_F(ShimLauncherTest, ATaskThatMayStayAfterAllReadsNoDeadline) {
+  LaunchOrder order =
+      Order("echo up > $TELL; read word < $GO; cat $CARMA_ATTEMPT_DIR/leaves_by_ms");
+  order.checkpoint_signal = "USR1";
+  launcher_->Start(order);
+  NextStarted();
+  EXPECT_EQ(Told(), "up");
+  launcher_->AskToSave(kTask, 1, base::FromMs(1'700'000'000'000));
+  launcher_->DropDeadline(kTask, 1);
+  Go();
+  EXPECT_EQ(NextExited().exit_code, 0);
+  EXPECT_EQ(Out(), "inf");
+}
+
 TEST_F(ShimLauncherTest, NeverUsesCheckpointsOfAnotherCarmad) {
   const std::string first_books = "0f1e2d3c4b5a69788796a5b4c3d2e1f0";
   const std::string folder = root_ + "/carma-5-w9bwh7.ckpt";

@@ -37,8 +37,8 @@ inline constexpr char kExitFile[] = "exit.json";
 // The file with new GPU memory limits, which replace those in the order. It contains words as in
 // LaunchOrder::memory_limits, separated by spaces.
 inline constexpr char kLimitsFile[] = "limits";
-// When a task that was asked to checkpoint is stopped, in milliseconds since the Unix epoch. The
-// module carma_task reads it.
+// When a task that was asked to checkpoint is stopped, in milliseconds since the Unix epoch; "inf"
+// if it may stay after all. The module carma_task reads it.
 inline constexpr char kDeadlineFile[] = "leaves_by_ms";
 inline constexpr char kShimLogFile[] = "shim.log";
 
