@@ -257,9 +257,9 @@ TEST_F(ShimLauncherTest, TheSignalBeforeTheLimitGoesToTheShellOrToItsPrograms) {
     order.attempt_dir = root_ + (main_only ? "/attempts/6/1" : "/attempts/7/1");
     order.spec.command.clear();
     order.spec.script =
-        "#!/bin/sh\ntrap 'echo shell > $TELL' USR1\n"
-        "sh -c 'trap \"echo program > $TELL\" USR1; echo ready > $TELL; read word < $GO; "
-        "read word < $GO' &\nwait\nwait\n";
+        "#!/bin/sh\ntrap 'echo shell > $TELL; exit 0' USR1\n"
+        "sh -c 'sleep 1000 & trap \"echo program > $TELL; kill $!\" USR1; echo ready > $TELL\n"
+        "wait' &\nwait\n";
     order.spec.signal = "USR1";
     order.spec.signal_main = main_only;
     const core::TaskId id = order.id;
@@ -267,11 +267,8 @@ TEST_F(ShimLauncherTest, TheSignalBeforeTheLimitGoesToTheShellOrToItsPrograms) {
     NextStarted();
     EXPECT_EQ(Told(), "ready");
     launcher_->Warn(id, 1);
-    if (!main_only) Go();  // a shell runs its trap once its read has returned
     EXPECT_EQ(Told(), main_only ? "shell" : "program");
-    if (main_only) Go();
-    Go();
-    EXPECT_EQ(NextExited().signal, 0);
+    EXPECT_EQ(NextExited().exit_code, 0);
   }
 }
 
@@ -281,15 +278,13 @@ TEST_F(ShimLauncherTest, TheSignalBeforeTheLimitSparesProgramsWithoutAHandler) {
   order.spec.command.clear();
   order.spec.script =
       "#!/bin/bash\n"
-      "bash -c 'trap \"echo saved; exit 7\" USR1; echo ready > $TELL; while :; do read x < $GO; "
-      "done'"
+      "bash -c 'sleep 1000 & trap \"kill $!; echo saved; exit 7\" USR1; echo ready > $TELL; wait'"
       " | cat\nexit ${PIPESTATUS[0]}${PIPESTATUS[1]}\n";
   order.spec.signal = "USR1";
   launcher_->Start(order);
   NextStarted();
   EXPECT_EQ(Told(), "ready");
   launcher_->Warn(kTask, 1);
-  Go();
   EXPECT_EQ(NextExited().exit_code, 70);
   EXPECT_EQ(Out(), "saved\n");
 }
@@ -344,14 +339,13 @@ TEST_F(ShimLauncherTest, AsksAProcessWithAHandlerToSave) {
   LaunchOrder order = Order(
       "sleep 1000 & trap 'echo kept > $CARMA_CHECKPOINT_DIR/state; cat "
       "$CARMA_ATTEMPT_DIR/leaves_by_ms; kill $!; exit 85' USR1; "
-      "echo up > $TELL; while :; do read x < $GO; done");
+      "echo up > $TELL; wait");
   order.checkpoint_signal = "USR1";
   order.saves = true;
   launcher_->Start(order);
   NextStarted();
   EXPECT_EQ(Told(), "up");
   launcher_->AskToSave(kTask, 1, base::FromMs(1'700'000'000'000));
-  Go();  // a shell runs its trap once its read has returned
   EXPECT_EQ(NextExited().exit_code, 85);
   EXPECT_EQ(base::ReadFile(root_ + "/carma-5.ckpt/state", 100).value_or(""), "kept\n");
   EXPECT_EQ(Out(), "1700000000000") << "when it is stopped";
