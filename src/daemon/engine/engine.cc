@@ -308,7 +308,9 @@ void Engine::NoteChange(const core::TaskChanged& change) {
   // The record is stored only once the estimate is known. After a restart, the estimate is
   // requested again.
   if (record.state == core::TaskState::kEstimating) return;
-  next_.rows.records.insert_or_assign(record.id, store::RecordRow{record, std::move(uuids)});
+  store::RecordRow row{record, std::move(uuids)};
+  AddUnmanaged(row);
+  next_.rows.records.insert_or_assign(record.id, std::move(row));
 }
 
 // The plan for the Slurm job is stored in the same batch as the task's end, so carmad carries it

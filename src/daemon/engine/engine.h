@@ -147,6 +147,11 @@ class Engine {
     std::vector<Done> done;
     bool Empty() const { return rows.Empty() && actions.empty() && done.empty(); }
   };
+  // GPUs of a running task that this carmad does not manage, for example because of daemon.gpus.
+  struct Unmanaged {
+    std::vector<core::Placement> placement;
+    std::vector<std::string> uuids;
+  };
 
   // ---- engine_start.cc ----
   Result<Unit> RestoreAttempts();
@@ -154,6 +159,7 @@ class Engine {
   Result<Unit> RestoreReservations();
   Result<Unit> RestoreClosing();
   Result<core::TaskRecord> Translated(store::StoredTask stored);
+  void AddUnmanaged(store::RecordRow& row);
   void FollowClock(core::TaskRecord& record) const;
   // ---- engine.cc, engine_requests.cc ----
   bool IsBeingChanged(core::TaskId id) const;
@@ -204,6 +210,8 @@ class Engine {
   std::vector<std::pair<core::Event, Done>> early_;
   Decided next_;     // collected until the next turn
   Decided decided_;  // decisions of the last turn that are not durable yet
+  // The core does not know these GPUs. They stay in the store for a carmad that manages them again.
+  std::map<core::TaskId, Unmanaged> unmanaged_;
   std::string store_trouble_;
   bool stopped_ = false;
   std::set<core::TaskId> passing_;  // tasks that would not survive a power failure (store/batch.h)

@@ -79,10 +79,8 @@ class SharingTest : public ::testing::Test, public Engine::Host {
     store_.reset();
     store_ = store::Store::Open(state_dir_).value();
     engine_ = std::make_unique<Engine>(options_, *store_, launcher_, clock_, *this);
-    ASSERT_TRUE(engine_->Start({{"GPU-0", "A100", 41'000, 1'000},
-                                {"GPU-1", "A100", 41'000, 1'000},
-                                {"MIG-2", "A100", 10'000, 0, true}}));
-    for (std::uint32_t i = 0; i < 3; ++i) {
+    ASSERT_TRUE(engine_->Start(gpus_));
+    for (std::uint32_t i = 0; i < gpus_.size(); ++i) {
       core::GpuSample sample;
       sample.taken = sample.window_from = clock_.Now();
       sample.sm_active = 0.1;
@@ -162,6 +160,9 @@ class SharingTest : public ::testing::Test, public Engine::Host {
   }
 
   std::string state_dir_;
+  std::vector<core::GpuInfo> gpus_{{"GPU-0", "A100", 41'000, 1'000},
+                                   {"GPU-1", "A100", 41'000, 1'000},
+                                   {"MIG-2", "A100", 10'000, 0, true}};
   EngineOptions options_;
   base::FakeClock clock_{base::FromMs(1'000'000)};
   FakeServers servers_;
@@ -448,6 +449,24 @@ TEST_F(SharingTest, TheNextDaemonAdoptsClientsWithTheirServers) {
   EXPECT_EQ(servers_.adopted[0].server, servers_.clients[0].server);
   EXPECT_EQ(Record(id).attempt->sharing, sharing);
   EXPECT_EQ(engine_->scheduler().Find(id)->attempt->sharing, sharing);
+}
+
+TEST_F(SharingTest, ARunningTaskKeepsGpusThatAreNotManagedForAWhile) {
+  const std::vector<core::GpuInfo> all = gpus_;
+  const core::TaskId both = Submit([](task::TaskSpec& spec) { spec.gpus = 2; });
+  Begin(both);
+  gpus_ = {all[1]};
+  Open();
+  ASSERT_EQ(engine_->scheduler().Find(both)->attempt->placement.size(), 1U);
+  engine_->Post(core::PriorityChanged{both, 5});
+  Settle();
+  ASSERT_EQ(Record(both).request->priority, 5) << "the task was stored";
+  EXPECT_THAT(store_->Get(both)->gpu_uuids, ElementsAre("GPU-1", "GPU-0"));
+  EXPECT_EQ(Record(both).attempt->placement.at(0).gpu, core::GpuIndex{0});
+  EXPECT_EQ(Record(both).attempt->placement.at(1).gpu, core::GpuIndex{1}) << "no managed GPU";
+  gpus_ = all;
+  Open();
+  EXPECT_EQ(engine_->scheduler().Find(both)->attempt->placement.size(), 2U);
 }
 
 TEST_F(SharingTest, ADaemonThatEndedBeforeTheStartOfAClientRetriesIt) {

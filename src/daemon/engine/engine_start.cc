@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "base/text.h"
 #include "base/try.h"
 #include "daemon/engine/engine.h"
 #include "task/describe/spec_json.h"
@@ -22,10 +23,23 @@ Result<core::TaskRecord> Engine::Translated(store::StoredTask stored) {
   request.user = std::move(stored.user);
   record.request = intake_.Shared(std::move(request));
   std::vector<core::Placement> placement;
+  Unmanaged others;
   for (std::size_t i = 0; i < record.attempt->placement.size() && i < stored.gpu_uuids.size();
        ++i) {
-    const std::optional<core::GpuIndex> gpu = GpuByUuid(stored.gpu_uuids[i]);
-    if (gpu) placement.push_back({*gpu, record.attempt->placement[i].claim_mib});
+    const std::int64_t claim_mib = record.attempt->placement[i].claim_mib;
+    if (const std::optional<core::GpuIndex> gpu = GpuByUuid(stored.gpu_uuids[i])) {
+      placement.push_back({*gpu, claim_mib});
+    } else {
+      // A number that no managed GPU has.
+      const std::size_t number = scheduler_.GpuInfos().size() + others.uuids.size();
+      others.placement.push_back({static_cast<core::GpuIndex>(number), claim_mib});
+      others.uuids.push_back(std::move(stored.gpu_uuids[i]));
+    }
+  }
+  if (core::HoldsGpus(record.state) && !others.uuids.empty()) {
+    base::LogWarn("gpus_not_managed",
+                  {{"task", record.id}, {"gpus", base::Join(others.uuids, ",")}});
+    unmanaged_[record.id] = std::move(others);
   }
   if (placement != record.attempt->placement)
     record.attempt.Edit().placement = std::move(placement);
@@ -35,6 +49,20 @@ Result<core::TaskRecord> Engine::Translated(store::StoredTask stored) {
     CARMA_TRY(intake_.FillDependencies(record.request));
   FollowClock(record);
   return record;
+}
+
+// Adds the GPUs that the core does not know to the row of a running task.
+void Engine::AddUnmanaged(store::RecordRow& row) {
+  const auto found = unmanaged_.find(row.record.id);
+  if (found == unmanaged_.end()) return;
+  if (!core::HoldsGpus(row.record.state)) {
+    unmanaged_.erase(found);
+    return;
+  }
+  const auto& [placement, uuids] = found->second;
+  std::vector<core::Placement>& placed = row.record.attempt.Edit().placement;
+  placed.insert(placed.end(), placement.begin(), placement.end());
+  row.gpu_uuids.insert(row.gpu_uuids.end(), uuids.begin(), uuids.end());
 }
 
 // A process always starts a little before its start is reported, so only a larger difference counts
@@ -147,10 +175,8 @@ Result<Unit> Engine::TakeOver() {
     if (task::LeaseSpecIn(stored.spec_json)) passing_.insert(stored.record.id);
     const std::vector<core::Placement> placed = stored.record.attempt->placement;
     core::TaskRecord record = CARMA_TRY(Translated(std::move(stored)));
-    // carma list shows the stored GPU numbers. If a GPU is missing, the old ones are kept, because
-    // the GPU may be back after the next restart.
-    const std::vector<core::Placement>& found = record.attempt->placement;
-    bool changed = found != placed && found.size() == placed.size();
+    // carma list shows the stored GPU numbers.
+    bool changed = record.attempt->placement != placed;
     // If a task's submission time is before that of an older task, the clock was behind when the
     // task was submitted.
     if (record.submitted < last) {

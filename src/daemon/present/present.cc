@@ -277,6 +277,9 @@ api::TaskView Present(const store::StoredTask& stored, const Engine& engine, con
     view.turn_ends_ms = OptionalMs(core::TurnEnds(engine.scheduler().config().slots, record));
   if (core::HoldsGpus(record.state)) {
     view.host_note = HostNote(record.attempt->host, engine.controls());
+    // The other GPUs are not managed any more and have no number.
+    const auto managed = std::ssize(monitor.devices());
+    std::erase_if(view.gpu_indices, [&](std::int64_t index) { return index >= managed; });
     for (const core::Placement& placement : record.attempt->placement) {
       view.observed_mib =
           std::max(view.observed_mib.value_or(0), monitor.ObservedMib(placement.gpu, record.id));

@@ -15,6 +15,16 @@ TEST_F(TasksTest, ShowsATaskWithTheRemarksOnItsEstimate) {
   EXPECT_EQ(heard.body.at("estimate_remarks"), base::Json({"assumed Adam"}));
 }
 
+TEST_F(TasksTest, AGpuThatIsNotManagedAnyMoreHasNoNumber) {
+  const core::TaskId id = Submit();
+  Start(id);
+  store::StoredTask stored = store_->Get(id).value();
+  const std::vector<std::int64_t> managed = View(Services(), stored, kAda).gpu_indices;
+  ASSERT_EQ(managed.size(), 1U);
+  stored.record.attempt.Edit().placement.push_back({core::GpuIndex{2}, 5'500});
+  EXPECT_EQ(View(Services(), stored, kAda).gpu_indices, managed);
+}
+
 TEST_F(TasksTest, RefusesUnknownTasks) {
   EXPECT_EQ(Ask(Services(), &ShowTask, Asking({}, "7")).status, 404);
   EXPECT_EQ(Ask(Services(), &ShowTask, Asking({}, "-1")).status, 400);
