@@ -13,7 +13,7 @@ constexpr int kMostPeriods = 64;
 // A set of interchangeable GPUs. All tasks that may use exactly this set share the pool.
 struct Pool {
   std::vector<bool> gpus;
-  std::vector<Time> free;  // ascending; kNoTime: unknown
+  std::vector<Time> free;  // ascending; kNoTime if unknown
 };
 
 bool IsKeptFrom(const ExpectedGpu& gpu, const ExpectedTask& task) {
@@ -124,7 +124,7 @@ class Line {
     return std::min(task.gpus, Both(task.may, pool));
   }
 
-  // At least this many GPUs in the task's pool are busy as long as the task waits; 0: unknown.
+  // Minimum number of GPUs in the task's pool that are busy while the task waits; 0 if unknown.
   std::size_t BusyWhileItWaits(std::size_t i, const Work& work) const {
     const ExpectedTask& task = tasks_[i];
     const Pool& pool = pools_[pool_of_[i]];

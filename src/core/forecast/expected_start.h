@@ -13,7 +13,7 @@ namespace carma::core {
 
 // When a GPU becomes free, and when it is reserved.
 struct ExpectedGpu {
-  std::optional<Time> free_at;  // when its last task ends; empty: unknown
+  std::optional<Time> free_at;  // when its last task ends; empty if unknown
   std::span<const ReservedPeriod* const> booked;
 };
 
@@ -21,7 +21,7 @@ struct ExpectedGpu {
 struct ExpectedTask {
   std::size_t gpus = 1;
   std::vector<bool> may;          // per GPU: whether the task may use it when empty
-  std::optional<Duration> takes;  // longest run time; empty: unknown
+  std::optional<Duration> takes;  // longest run time; empty if unknown
   Duration runs_into{};           // a GPU with a reservation within this time is excluded
   std::vector<ReservationId> own_reservations;
 };
@@ -43,7 +43,7 @@ enum class Pass {
   kOneAtATime,  // like kAnyOrder, but GPUs stay empty until the head has all it needs
 };
 
-// The latest start of each task, in queue order; empty: unknown.
+// The latest start of each task, in queue order. Empty if unknown.
 //
 // kInOrder: each task takes the usable GPUs that become free first. Even if tasks start earlier,
 // share a GPU or end before their limit, no task behind them starts later than computed. Proof by
@@ -52,16 +52,15 @@ enum class Pass {
 // kFreely: while a task that needs k of m GPUs waits, fewer than k of them are empty, so at least
 // m - k + 1 are busy. The longest wait is the total work divided by that number.
 //
-// kAnyOrder: the longest wait is the total work divided by the smallest m - k + 1 of all waiting
-// tasks.
+// kAnyOrder: like kFreely, but with the smallest m - k + 1 of all waiting tasks.
 //
 // kOneAtATime: the longest wait is the total work, because only one GPU might be busy.
 //
-// In every set of GPUs, a returning task is assumed to take those that become free first, in
-// addition to those it still holds there.
+// In any set of GPUs, a returning task is assumed to take those that become free first, in addition
+// to those it still holds.
 //
-// asked_for (kInOrder only): how long running tasks take to leave after they have been asked to
-// make room for the head of the queue. Each start delays the next one by this time.
+// asked_for (kInOrder only): how long running tasks take to leave once they are asked to make room
+// for the head of the queue. Each start delays the next by this long.
 std::vector<std::optional<Time>> LatestStarts(Time now, std::span<const ExpectedGpu> gpus,
                                               std::span<const ExpectedTask> line, Pass pass,
                                               std::span<const ExpectedReturn> returning = {},

@@ -32,7 +32,7 @@ struct FutureStart {
 
 class Future {
  public:
-  // The arguments describe the present state and must outlive this object.
+  // The arguments describe the current state and must outlive this object.
   Future(const PolicyConfig& config, const Mapper& mapper, std::span<const GpuView> views,
          std::span<const FutureRun> running, std::span<const FutureTask> line);
 

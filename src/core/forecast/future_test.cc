@@ -18,7 +18,7 @@ PolicyConfig Rules() {
 GpuView Gpu(std::uint32_t index) {
   return {.index = GpuIndex{index}, .total_mib = 40'000, .free_mib = 40'000};
 }
-// A task that neighbours do not slow down.
+// A task that is not slowed down by neighbours.
 FutureTask TaskWith(std::int64_t need_mib, double alone_s) {
   return {.need = {.memory_mib = need_mib, .load = {.load = {0.5, 0, 0}}}, .alone_s = alone_s};
 }

@@ -13,7 +13,7 @@ namespace carma::core {
 // A task that is running now or starts during the simulation.
 struct LikelyRun {
   TaskId task{};
-  std::optional<double> left_s;  // remaining part of its solo run time; empty: unknown
+  std::optional<double> left_s;  // remaining solo run time; empty if unknown
   std::optional<double> most_s;  // it ends within this time
 };
 // A waiting task.
@@ -30,10 +30,11 @@ struct LikelyLine {
   bool passed = false;
 };
 
-// Seconds until each task starts, in queue order; empty: unknown. Whenever a task ends, the
-// simulation serves the queue from its head under the backfill rules. It keeps GPUs for a head that
-// has been overtaken for too long. It assumes that no tasks arrive or return and that reservations
-// and drains do not change. It stops once the first `most` tasks have started.
+// Seconds until each task starts, in queue order. An entry is empty if the start is unknown.
+// Whenever a task ends, the simulation serves the queue from its head under the backfill rules. It
+// keeps GPUs for a head that has been overtaken for too long. It assumes that no tasks arrive or
+// return and that reservations and drains do not change. It stops once the first `most` tasks have
+// started.
 std::vector<std::optional<double>> LikelyStarts(const PolicyConfig& config, PreemptionPlan room,
                                                 std::span<const LikelyRun> running,
                                                 const LikelyLine& line, std::size_t most);

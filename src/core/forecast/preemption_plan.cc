@@ -125,8 +125,7 @@ bool PreemptionPlan::Take(const Need& need) {
   return true;
 }
 
-// Chooses as many GPUs as the task needs, making as few tasks as possible leave. Returns the tasks
-// that must leave.
+// Chooses GPUs for the task so that as few tasks as possible must leave. Returns those tasks.
 std::vector<TaskId> PreemptionPlan::LeaversOf(const Need& need, const std::vector<Gpu*>& fitting,
                                               const std::vector<TaskId>& leaving) const {
   const auto is_there = [](const Gpu& gpu, TaskId task) {

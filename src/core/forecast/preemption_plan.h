@@ -39,13 +39,13 @@ class PreemptionPlan {
   // Places the task where it fits, on the emptiest GPUs first. Returns false if too few GPUs can
   // take it.
   bool Take(const Need& need);
-  // Like Take, but for a task that did not fit when NoteLooked was last called. First checks
-  // whether the task fits on a GPU where something has been freed since.
+  // Like Take, but for a task that did not fit at the last NoteLooked. First checks whether it fits
+  // on a GPU where something has been freed since then.
   bool TakeIfOpened(const Need& need);
   void NoteLooked();
-  // The smallest set of candidates that must leave for the task to fit. Candidates at the front of
-  // the list are preferred. Returns an empty list if the task already fits, and no value if it
-  // would not fit even after all candidates had left.
+  // Returns the smallest set of candidates that must leave to make the task fit, preferring those
+  // at the front of the list. Returns an empty list if the task already fits, and nullopt if it
+  // would not fit even if all candidates left.
   std::optional<std::vector<TaskId>> WhoMustLeave(const Need& need,
                                                   std::span<const TaskId> candidates) const;
   // The slowdown of each placed task, relative to running alone on a GPU of pace 1. If a task has

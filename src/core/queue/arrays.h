@@ -12,18 +12,19 @@ namespace carma::core {
 
 class Arrays {
  public:
-  // An admitted task has one of the array's N places.
+  // An admitted task holds one of the array's N places.
   struct Places {
     std::set<TaskId> admitted;
     std::set<TaskId> waiting;  // in order of submission
   };
 
-  // Returns true if the task has a place in its array or needs none. Returns false if it must wait
-  // for a place.
+  // Returns true if the task holds a place in its array or needs none, false if it must wait for
+  // one.
   bool Admit(const TaskRecord& task);
   // Called when the task is no longer running, queued or waiting for a place.
   void Leave(const TaskRecord& task);
-  // The first task in the same array that is waiting even though a place is free; empty: none.
+  // The first task waiting for a place in the same array, or empty if none is waiting or no place
+  // is free.
   std::optional<TaskId> Next(const TaskRecord& task) const;
 
   // The arrays by the id of their first task. Arrays without admitted or waiting tasks are dropped.

@@ -12,8 +12,8 @@ namespace carma::core {
 
 class Deadlines {
  public:
-  // Starts watching a running task, whose run time is measured from Attempt::started. A task
-  // without a time limit is ignored.
+  // Starts watching a running task. Run time counts from Attempt::started. Ignores tasks without a
+  // time limit.
   void Watch(const TaskRecord& task);
   // Stops watching the task. Does nothing if it is not watched. Call it before the task's attempt
   // ends, because the entry is found by the attempt's start time.
@@ -22,9 +22,9 @@ class Deadlines {
   // The first task, by time and id, whose time is up. The same task is returned until Forget is
   // called for it.
   std::optional<TaskId> Expired(Time now) const;
-  // The first task whose warning (TaskRequest::signal_before) is due but has not been sent
-  // (Attempt::warned). The same task is returned until Forget is called for it, or until Watch is
-  // called again with Attempt::warned set.
+  // The first task whose warning (TaskRequest::signal_before) is due but not yet sent
+  // (Attempt::warned). Returns the same task until Forget is called for it, or Watch is called
+  // again with Attempt::warned set.
   std::optional<TaskId> ToWarn(Time now) const;
   std::optional<Time> Next() const;
 

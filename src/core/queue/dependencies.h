@@ -12,7 +12,7 @@
 
 namespace carma::core {
 
-// Whether all dependencies of the task are met. `tasks` holds all tasks that have not ended.
+// True if all dependencies of the task are met. `tasks` holds all tasks that have not ended.
 bool DependenciesMet(const TaskRecord& task, const TaskRecords& tasks);
 // The first unmet dependency as a reason for waiting; empty if all are met.
 std::optional<Reason> UnmetDependency(const TaskRecord& task, const TaskRecords& tasks);
@@ -29,21 +29,22 @@ class Dependencies {
  public:
   // Adds a new task, whose dependencies are looked up by the next Register.
   void Arrive(TaskId id) { arrivals_.push_back(id); }
-  // Adds a task that may have ended before.
+  // Like Arrive, but for a task that may have already ended once.
   void Return(TaskId id) {
     Arrive(id);
     returned_ = true;
   }
-  // Finds the dependencies of the added tasks, so that End can fill in how they ended. Also fills
-  // in those that have ended since the last Close, because a task and its dependency may arrive and
-  // end in one batch of events. Returns the tasks whose dependencies may have changed.
+  // Looks up the dependencies of the added tasks so that End can record how they ended.
+  // Dependencies that ended since the last Close are filled in right away, because a task and its
+  // dependency may arrive and end in the same batch of events. Returns the tasks whose dependencies
+  // may have changed.
   std::vector<TaskId> Register(TaskRecords& tasks);
   bool AllRegistered() const { return arrivals_.empty(); }
 
   // Reports that a task has ended. It must no longer be in `tasks`. Returns the tasks that were
   // waiting for it.
   std::vector<TaskId> End(TaskId id, TaskState state, TaskRecords& tasks);
-  // Forgets the recorded ends, because tasks that arrive later do not need them.
+  // Forgets the recorded ends; tasks that arrive later do not need them.
   void Close() { ended_.clear(); }
 
  private:

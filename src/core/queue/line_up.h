@@ -1,13 +1,13 @@
-// The order of the main queue: which task comes next once all tasks before it have started. Private
-// to core.
+// The order of the main queue: which task comes next once all tasks ahead of it have started.
+// Private to core.
 //
-// In fair order, tasks are sorted by priority, then by the usage of their account relative to its
-// weight, then by the usage of the user within the account, then by age. A user without an account
-// is treated as an account. A running task is charged as if it ran for kRunsOn longer. Each task
-// returned by Pop counts as running, so that users alternate. A line whose tasks have waited for
-// the configured patience without a start is starving and goes before all other lines, regardless
-// of share and priority. Among starving lines, the longest-waiting line goes first. If a limit
-// keeps the first task of a line from starting, the rest of that line is skipped.
+// In fair order, tasks are sorted by priority, then by their account's usage relative to its
+// weight, then by the user's usage within the account, then by age. A user without an account
+// counts as an account. A running task is charged as if it kept running for another kRunsOn. Each
+// task returned by Pop counts as running, so users alternate. A line whose wait for a start has
+// reached the configured patience is starving and goes before all other lines, regardless of share
+// and priority. Among starving lines, the one that has waited longest goes first. If a limit keeps
+// the first task of a line from starting, the rest of that line is skipped.
 #pragma once
 
 #include <compare>
@@ -76,7 +76,7 @@ class LineUp {
   LineUp(const WaitingLine& main, const FairShare& shares, const Rules& rules, Time now,
          const Host& host, const std::optional<Newcomer>& newcomer = {});
 
-  // Removes the next task from the order and returns it; empty: no task is left.
+  // Removes the next task from the order and returns it. Empty if no task is left.
   std::optional<Next> Pop();
   // The usage that ranks the line, in whole-GPU seconds: the usage of its account (or of its user
   // if it has no account), divided by the weight.
@@ -87,7 +87,7 @@ class LineUp {
   // How far the usage of the line's account is above (positive) or below its fair share, relative
   // to all usage. 0 unless the queue is in fair order.
   double Excess(std::size_t line) const;
-  // Charges the line at this rate from now on, in addition to what it is already charged.
+  // Charges the line at this rate from now on, on top of its current charges.
   void Charge(std::size_t line, double rate);
 
  private:

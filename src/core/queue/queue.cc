@@ -46,7 +46,7 @@ void Queue::Put(const TaskRecord& task, Place place, Time due, Time waits_since)
   WaitingLine& main = LinesOf(entry.line_kind);
   const LineKey key = LineOf(task);
   const auto line = main.holders.find(key);
-  // A task that changes its position within its line keeps the line's waiting time.
+  // Moving a task within its line does not reset the line's waiting time.
   if (line != main.holders.end()) waits_since = line->second.waits_since;
   Remove(task.id);
   if (place == Place::kEligible && entry.kind == QueueKind::kMain) {

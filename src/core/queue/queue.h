@@ -56,8 +56,8 @@ LineKey LineOf(const TaskRecord& task);
 struct HolderLine {
   std::string user;  // the user's name
   std::set<QueueKey> tasks;
-  // When this line began to wait for a start: when one of its tasks last started or, if none has
-  // since the line was last empty, when its first task arrived.
+  // When this line started waiting: the last start of one of its tasks, or the arrival of its first
+  // task if none has started since the line was last empty.
   Time waits_since{};
 };
 
@@ -81,13 +81,13 @@ class Queue {
   void Put(const TaskRecord& task, Place place, Time due = {}, Time waits_since = {});
   // Reports that this task was started, which resets its line's waiting time.
   void NoteStart(const TaskRecord& task, Time now);
-  // Removes a task. A task that is not waiting is ignored.
+  // Removes a task. Does nothing if the task is not waiting.
   void Remove(TaskId task);
 
   std::optional<Place> PlaceOf(TaskId task) const;
   // The recovery queue, in order.
   const std::set<QueueKey>& Recovery() const { return recovery_; }
-  // The main queue of tasks with GPUs or of tasks without GPUs.
+  // The main queue of the given kind.
   const WaitingLine& Main(LineKind kind = LineKind::kWithGpus) const {
     return kind == LineKind::kWithGpus ? with_gpus_ : without_gpus_;
   }

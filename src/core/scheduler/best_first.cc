@@ -136,7 +136,8 @@ std::optional<std::vector<FutureTask>> LineAhead(const State& state) {
     if (!next) break;
     const TaskRecord& task = state.tasks.at(next->task);
     const Need need = NeedNow(state, task);
-    // The simulation ignores the machine's cores and memory, so no task may be waiting for them.
+    // The simulation does not model the machine's cores and memory, so no task may be waiting for
+    // them.
     const std::optional<double> alone_s = LeftS(state, task);
     if (!alone_s || !HostTakes(state, task.id, need.host)) return std::nullopt;
     line.push_back({.need = need, .alone_s = *alone_s});
@@ -385,7 +386,7 @@ void StartBestFirst(State& state, std::vector<GpuView>& views, const std::vector
   const std::set<GpuIndex> taken_before = state.passes.taken_since;
   std::set<GpuIndex> checked;  // taken in the first round; the round's tasks were rechecked there
   bool first = true;
-  // Whether the next pass is certain to consider the same tasks as this one. In fair order or under
+  // True if the next pass is certain to consider the same tasks as this one. In fair order or under
   // limits, a start may bring other tasks to the front of the queue.
   const bool same_tasks =
       state.queue.Main().size <= static_cast<std::size_t>(state.config.backfill) ||
@@ -403,8 +404,8 @@ void StartBestFirst(State& state, std::vector<GpuView>& views, const std::vector
   for (const TaskId task : state.passes.memory.passed_over) {
     if (state.passes.unplaceable.Contains(task)) state.passes.memory.unplaceable.Insert(task);
   }
-  // The first round already rechecked its tasks on the GPUs in `checked`. The next pass needs to
-  // recheck these GPUs only if it may consider other tasks.
+  // The first round already rechecked its tasks on the GPUs in `checked`, so the next pass can skip
+  // these GPUs unless it may consider other tasks.
   if (!same_tasks || !state.passes.memory.passed_over.empty())
     state.passes.taken_since.merge(checked);
   // Look-ahead left tasks waiting even though they fit, so the next pass must consider all tasks

@@ -109,7 +109,7 @@ class World {
     return policy;
   }
 
-  // Checks on every GPU that the guards' guarantees hold.
+  // Checks that the guards' guarantees hold on every GPU.
   std::optional<std::string> Promises() const {
     std::vector<double> shares(gpus_);
     std::vector<int> tasks(gpus_);

@@ -33,12 +33,11 @@ struct TaskSubmitted {
   base::CopyOnWrite<TaskRequest> request;
   std::optional<TaskId> by = {};  // the running task whose process submitted it
 };
-// A task from an earlier run of the daemon, or a final task that a user requeues. (The latter was
-// reset by AsSubmitted and has no estimate, because the estimate may have changed.) The record is
-// used as it is. Launching, running and stopping tasks get their claims back, and a stopping task
-// is stopped again. The estimate of a submitted or estimating task is requested again. A queued
-// task that this server can never take (it has fewer GPUs than before) stays in the queue with that
-// reason.
+// A task from an earlier run of the daemon, or a final task that a user requeues. (AsSubmitted has
+// reset the latter and dropped its estimate, which may be out of date.) The record is used as is.
+// Launching, running and stopping tasks get their claims back, and a stopping task is stopped
+// again. Estimates of submitted and estimating tasks are requested again. A queued task that no
+// longer fits because the server now has fewer GPUs stays in the queue with that reason.
 struct TaskRestored {
   TaskRecord record;
 };
@@ -92,12 +91,12 @@ struct LaunchFailed {
   // The daemon exited before the launch began. The task is retried immediately, and no failure is
   // counted.
   bool interrupted = false;
-  // The machine is certainly at fault, because the daemon itself could not get a file descriptor, a
-  // process or memory.
+  // True if the daemon itself could not get a file descriptor, a process or memory, so the machine
+  // is certainly at fault.
   bool exhausted = false;
-  // True in two cases: a lease's process exists but did not start using its GPUs (for example,
-  // because it is suspended), or the user was not found (perhaps because a directory server is
-  // down). The task waits again, any number of times, with growing delays.
+  // True if a lease's process exists but did not start using its GPUs (for example, because it is
+  // suspended), or if the user was not found (perhaps because a directory server is down). The task
+  // is retried indefinitely, with growing delays.
   bool waits = false;
 };
 // The sharing method of this attempt, chosen by the shell. It is recorded with the task. Sent
@@ -107,8 +106,8 @@ struct SharingChosen {
   int attempt = 0;
   Sharing sharing;
 };
-// A running task has not used its GPUs since `since`, or has begun to use them again (`since` is
-// empty). PolicyConfig::idle_action decides what happens then.
+// A running task has not used its GPUs since `since`, or is using them again if `since` is empty.
+// PolicyConfig::idle_action decides how to react.
 struct TaskIdle {
   TaskId id{};
   int attempt = 0;
@@ -118,7 +117,7 @@ struct TaskExited {
   TaskId id{};
   int attempt = 0;
   ExitInfo exit;
-  // For kOutOfMemory: the size of the failed allocation, from the task's output; 0: unknown.
+  // For kOutOfMemory: size of the failed allocation, from the task's output; 0 if unknown.
   std::int64_t tried_mib = 0;
   // When the task's process exited, possibly while carmad was down. If empty, it has just exited.
   std::optional<Time> ended = {};
@@ -178,10 +177,9 @@ struct ServerOpened {};  // the machine does not shut down after all
 struct ReservationsChanged {
   std::vector<ReservedPeriod> periods;
 };
-// A new, validated policy that applies from now on. The pacing must not change, nor may the mapper
-// change from sharing GPUs to not sharing them or vice versa. Running tasks keep their GPUs and
-// claims. If the new policy ends tasks that do not use their GPUs, tasks already reported as idle
-// are ended.
+// A new, validated policy that applies from now on. It must keep the pacing, and must not switch
+// between a mapper that shares GPUs and one that does not. Running tasks keep their GPUs and
+// claims. If the new policy ends idle tasks, those already reported as idle are ended.
 struct PolicyChanged {
   explicit PolicyChanged(PolicyConfig to, std::optional<std::vector<Taken>> attempts = {})
       : policy(std::make_shared<const PolicyConfig>(std::move(to))), ended(std::move(attempts)) {}
@@ -218,8 +216,8 @@ struct StartTask {
   TaskId id{};
   int attempt = 0;
   std::vector<Placement> placement;
-  // Any sharing method will do, because the task will have no neighbours. The only exception: other
-  // tasks may join it while it is idle (PolicyConfig::idle_action).
+  // True if any sharing method will do because the task will have no neighbours. Others may still
+  // join it while it is idle (PolicyConfig::idle_action).
   bool alone = false;
   // The shell must not limit memory on the task's first GPU to less than this. It is the claim or,
   // if higher, the predicted bound; 0 if the task was promised no memory.
@@ -240,8 +238,8 @@ struct WarnTask {
   friend bool operator==(const WarnTask&, const WarnTask&) = default;
 };
 // The task must leave its GPUs soon (Attempt::leaves_by), so its processes must get the checkpoint
-// signal. Emitted again after a restart and for an earlier deadline, because a second signal does
-// no harm.
+// signal. Emitted again after a restart or if the deadline becomes earlier; a second signal does no
+// harm.
 struct AskToSave {
   TaskId id{};
   int attempt = 0;
@@ -267,7 +265,7 @@ struct AttemptEnded {
   int attempt = 0;
   Taken taken;
   std::vector<GpuIndex> gpus;
-  std::optional<Time> started;    // when its process started; empty: it never ran
+  std::optional<Time> started;    // when its process started; empty if it never ran
   Duration waited{};              // time in the queue before this attempt
   std::int64_t promised_mib = 0;  // memory promised on each GPU of the attempt
   std::int64_t peak_mib = 0;      // highest memory seen on one GPU so far

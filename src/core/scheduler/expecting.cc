@@ -35,7 +35,7 @@ GpuView EmptyView(const State& state, GpuIndex index) {
           .pace = gpu.pace};
 }
 
-// Whether another task can preempt this task. A preempted task returns to its old place in the
+// True if another task can preempt this one. A preempted task returns to its old place in the
 // queue.
 bool MayBePreempted(const State& state, const TaskRecord& task, const WholeLine& line) {
   const std::int64_t priority = PriorityOf(state.config, task.request);
@@ -44,8 +44,8 @@ bool MayBePreempted(const State& state, const TaskRecord& task, const WholeLine&
          line.preempting.value_or(priority) > priority;
 }
 
-// Whether the task can return to the queue with its full time limit. With kInOrder, a task whose
-// time slice has ended goes behind all tasks whose priority is at least as high.
+// True if the task can return to the queue with its full time limit. With kInOrder, a task whose
+// time slice has ended goes behind all tasks of equal or higher priority.
 bool MayComeBack(const State& state, const TaskRecord& task, const WholeLine& line) {
   const bool in_order = line.pass == Pass::kInOrder;
   const bool before_some = PriorityOf(state.config, task.request) > line.lowest;
@@ -53,14 +53,14 @@ bool MayComeBack(const State& state, const TaskRecord& task, const WholeLine& li
          (TakesTurns(state.config.slots, task) && (!in_order || before_some));
 }
 
-// Whether the task leaves at the end of its time slice because any queued task could replace it.
+// True if the task leaves at the end of its time slice because any queued task could replace it.
 bool LeavesByTurn(const State& state, const TaskRecord& task, const WholeLine& line) {
   return TakesTurns(state.config.slots, task) &&
          PriorityOf(state.config, task.request) <= line.lowest &&
          !MayBePreempted(state, task, line);
 }
 
-// The need of a task that is queued or new.
+// Requirements of a queued or new task.
 Need NeedOfOne(const State& state, const TaskRecord& task) {
   if (task.id != kNewcomer) return NeedNow(state, task);
   Need need = NeedOf(state.config, task);
@@ -103,7 +103,7 @@ std::vector<ExpectedReturn> Returning(const State& state, const WholeLine& line)
   return returning;
 }
 
-// The time by which all tasks on the GPU will have ended; empty: unknown.
+// The time by which all tasks on the GPU will have ended. Empty if unknown.
 std::optional<Time> EndOn(const State& state, GpuIndex index, Time at, const WholeLine& line) {
   const GpuState& gpu = state.gpus.all[Number(index)];
   const bool strangers = gpu.sample && gpu.sample->foreign_processes > 0;
@@ -155,7 +155,7 @@ WholeLine WholeLineOf(const State& state, const std::vector<const TaskRecord*>& 
     line.lowest = std::min(line.lowest, PriorityOf(state.config, task->request));
     note_preempting(*task);
   }
-  // A running task that returns to the queue after its time slice may then preempt other tasks.
+  // Running tasks count too: one that returns to the queue after its time slice may preempt others.
   for (const auto& [id, held] : state.ledger.Tasks()) {
     if (TakesTurns(state.config.slots, state.tasks.at(id))) note_preempting(state.tasks.at(id));
   }

@@ -103,7 +103,7 @@ class Play {
     }
   }
 
-  // The task has saved its work, so it need not repeat it.
+  // The task has saved its work and does not repeat it.
   void Interrupt(TaskId id, const OneRun& run) {
     takes_[id] = std::max(kStep, takes_[id] - (now_ - run.started));
   }

@@ -121,7 +121,7 @@ std::optional<Reason> ReasonBehindLimited(const State& state, const TaskRecord& 
       fmt::format("It waits behind task {} of the same user and class. {}", first, TextOf(*hit))};
 }
 
-// Whether the task is among the tasks of the main queue that are considered (backfill).
+// True if the task is close enough to the head of its main queue to be considered (backfill).
 bool IsLookedAt(const State& state, const TaskRecord& task) {
   LineUp line = Line(state, LineKindOf(task.request));
   for (int looks = 0; looks < state.config.backfill; ++looks) {
@@ -156,7 +156,7 @@ Reason ReasonBehind(const State& state, const TaskRecord& task, TaskId first) {
 }
 
 // Describes the GPUs that are or will be kept free for the task. Empty if there are none, for
-// example because no task may overtake it at the head of the queue.
+// example because it is the head of the queue and no task may overtake it.
 std::string WhatIsKeptFor(const State& state, const TaskRecord& task, Time at) {
   if (state.recovery_hold.task() == task.id) {
     const std::span<const GpuIndex> gpus = state.recovery_hold.gpus();
@@ -167,7 +167,7 @@ std::string WhatIsKeptFor(const State& state, const TaskRecord& task, Time at) {
   if (state.heads.passed.task != task.id || !state.config.pass_limit) return "";
   const Time from = state.heads.passed.since + *state.config.pass_limit;
   if (at >= from || (TimesPassed(state) == 0 && FirstOnly(state))) return "";
-  return fmt::format(" GPUs will be kept for it from {} on.", base::FormatTimeIso(from));
+  return fmt::format(" GPUs will be kept for it starting at {}.", base::FormatTimeIso(from));
 }
 
 Reason ReasonAtHead(const State& state, const TaskRecord& task, Time at) {
@@ -195,8 +195,8 @@ Reason ReasonAtHead(const State& state, const TaskRecord& task, Time at) {
   }
   if (fitting > 0 && not_first.size() == open.size()) {
     return Summary(not_first,
-                   fmt::format("Needs {} GPUs, the first with more memory than the others. No GPU "
-                               "has enough for the first. ",
+                   fmt::format("Needs {} GPUs, the first with more memory than the others, but no "
+                               "GPU has enough memory for the first. ",
                                wanted));
   }
   if (wanted > 1 && state.gpus.links.ChooseFor(NeedNow(state, task), std::move(open)).empty()) {
@@ -264,7 +264,7 @@ Verdict VerdictOn(const State& state, const TaskRecord& task, const GpuView& vie
   if (verdict.fit == Fit::kFits) return verdict;
   Verdict as_other = VerdictOnPart(state, task, view, Part::kOther);
   if (as_other.fit != Fit::kFits) return as_other;
-  verdict.reason.text.Edit() += " It has enough memory for the task's other GPUs.";
+  verdict.reason.text.Edit() += " It could serve as one of the task's other GPUs.";
   return verdict;
 }
 
@@ -276,7 +276,7 @@ HostVerdict HostVerdictOn(const State& state, const TaskRecord& task, Time at) {
 
 Reason ReasonOf(const State& state, const TaskRecord& task, Time at) {
   if (task.state == TaskState::kSubmitted || task.state == TaskState::kEstimating)
-    return {ReasonCode::kEstimating, "Its memory need is being estimated."};
+    return {ReasonCode::kEstimating, "Its memory requirement is being estimated."};
   const std::optional<Place> place = state.queue.PlaceOf(task.id);
   if (task.state == TaskState::kRunning && task.attempt->leaves_by)
     return ReasonOfLeaving(state, task);
@@ -289,8 +289,7 @@ Reason ReasonOf(const State& state, const TaskRecord& task, Time at) {
     case Place::kTimed: {
       const std::string until = base::FormatTimeIso(EarliestStart(task));
       if (task.not_before && *task.not_before == EarliestStart(task)) {
-        // The task's own output is removed here, because PublicText can no longer do so once the
-        // code is kBackoff.
+        // Removes the task's own output now; PublicText cannot do so once the code is kBackoff.
         return {ReasonCode::kBackoff,
                 fmt::format("Waiting until {} before its {} attempt. {}", until,
                             task.attempt->number > 0 ? "next" : "first",

@@ -56,7 +56,7 @@ class KeptGpus : public ::testing::Test {
 TEST_F(KeptGpus, AreAnnouncedInTheReasonOfTheHeadAndThenNamed) {
   Begin(9);
   EXPECT_THAT(Reason(2, Time{kOneMinute}),
-              EndsWith(" GPUs will be kept for it from 1970-01-01T00:11:00.000Z on."));
+              EndsWith(" GPUs will be kept for it starting at 1970-01-01T00:11:00.000Z."));
   Look(Time{11 * kOneMinute});
   EXPECT_THAT(Reason(2, Time{11 * kOneMinute}), EndsWith(" GPU 0 is kept for it."));
   EXPECT_THAT(Reason(2, Time{11 * kOneMinute}), Not(HasSubstr("started ahead of it")));

@@ -5,7 +5,7 @@
 
 namespace carma::core {
 
-// The machine's cores and memory that are free for this task.
+// The machine's cores and memory available to this task.
 HostView HostFor(const State& state, TaskId task, Time at);
 bool HostTakes(const State& state, TaskId task, const HostNeed& need);
 Choice WithoutGpus(const State& state, const TaskRecord& task);

@@ -1,5 +1,5 @@
-// Tests starts of tasks that are promised less memory than their predicted bound. Their memory
-// limits still allow the bound.
+// Tests tasks whose promised memory is below their predicted bound. Their memory limits still allow
+// the bound.
 #include <gtest/gtest.h>
 
 #include <variant>

@@ -15,11 +15,11 @@ namespace {
 // instead of the bound (docs/server/policies.md).
 constexpr double kMostOfGpu = 0.5;
 
-// For this long after its start, a task is assumed to use as many cores as expected, even if it
-// does not use them yet.
+// How long after its start a task is assumed to use its expected number of cores, even if it does
+// not yet.
 constexpr Duration kSeenWithin{60'000};
 
-// A task with a higher activity than this might use more SMs if it had them.
+// A task with higher activity than this might use more SMs if it had them.
 constexpr double kFull = 0.95;
 
 // Adds up the task's progress so far and sets its speed to the speed on its slowest GPU.
@@ -66,9 +66,8 @@ void NoteActivity(State& state, TaskId id) {
   life.active_at = state.now;
 }
 
-// The number of hardware threads that the task is expected to keep busy. It is taken from running
-// tasks of its kind, or else from earlier runs, or else from the mean per GPU over all running
-// tasks.
+// The number of hardware threads that the task is expected to keep busy. Taken from running tasks
+// of its kind, else from earlier runs, else from the mean per GPU over all running tasks.
 double UsesCpus(const State& state, const TaskRecord& task) {
   if (!state.machine.use || task.request->gpus < 1) return 0;
   const Lesson* lesson = state.lessons.Of(task);
@@ -86,7 +85,7 @@ double UsesCpus(const State& state, const TaskRecord& task) {
   return gpus_of == 0 ? 0 : sum / gpus_of * task.request->gpus;
 }
 
-// Whether both the task's memory and its activity are known.
+// True if both the task's memory and its activity are known.
 bool IsKnown(const State& state, const TaskRecord& task) {
   return !task.attempt->placement.empty() && task.attempt->placement.front().claim_mib > 0 &&
          ProfileNow(state, task).sm_active;
@@ -125,8 +124,8 @@ std::optional<std::int64_t> TaughtMib(const State& state, const TaskRecord& task
   if (lesson == nullptr || (lesson->enough_mib == 0 && lesson->at_least_mib == 0))
     return std::nullopt;
   std::int64_t taught_mib = std::max(lesson->enough_mib, lesson->at_least_mib);
-  // A lesson replaces a prediction. It does not replace a higher value that the user gave, which
-  // may be meant for a later phase.
+  // A lesson replaces a prediction, but not a higher value given by the user, which may be meant
+  // for a later phase.
   const bool predicted = !task.estimate || task.estimate->predicted_mib;
   if (task.estimate && (lesson->enough_mib == 0 || !predicted))
     taught_mib = std::max(taught_mib, task.estimate->peak_mib);
@@ -149,7 +148,7 @@ void LookAtResidents(State& state, GpuIndex index) {
     gpu.residents.push_back(OnPart(state.config, neighbour, gpu.info.compute));
     gpu.users.push_back(task.request->uid);
   }
-  // Foreign processes use the GPU's SMs as well, to an unknown extent.
+  // Foreign processes also use the GPU's SMs, to an unknown extent.
   if (gpu.sample && gpu.sample->foreign_processes > 0)
     gpu.residents.push_back(
         OnPart(state.config, {.load = NeighbourOf(state.config, {}, {}).load}, gpu.info.compute));
@@ -186,7 +185,7 @@ void LearnActivity(State& state, GpuIndex index) {
   NoteActivity(state, resident.task);
   state.ledger.NoteActivity(index, resident.task, sm_active);
   state.lessons.Activity(state.tasks.at(resident.task), sm_active);
-  // Tasks of the same kind on other GPUs have new profiles too.
+  // This also changes the profiles of tasks of the same kind on other GPUs.
   for (std::uint32_t i = 0; i < state.gpus.all.size(); ++i) LookAtResidents(state, GpuIndex{i});
 }
 
@@ -261,9 +260,9 @@ void CountIdleCpus(State& state) {
   state.machine.idle_cpus = idle;
 }
 
-// Fills in the GPU's activity from the last sample, corrected for the tasks that run now. The
-// sample's mean is too low if a task appeared in the middle of its window. A task whose activity is
-// already known is counted even if it has not appeared in a sample yet.
+// Fills in the GPU's activity from the last sample, adjusted for the tasks that are running now.
+// The sample's mean is too low if a task appeared partway through its window. A task whose activity
+// is already known counts even if it has not appeared in a sample yet.
 void ShowActivity(const State& state, GpuIndex index, Time at, GpuView& view) {
   const GpuSample& sample = *state.gpus.all[Number(index)].sample;
   view.sm_active = sample.sm_active;

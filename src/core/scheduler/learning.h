@@ -1,5 +1,5 @@
-// Learns from running tasks how much they really need. Adjusts the promises to these tasks, and the
-// requests of waiting tasks of the same kind.
+// Learns from running tasks how much they really need. Adjusts their promises and the requests of
+// waiting tasks of the same kind.
 #pragma once
 
 #include "core/scheduler/scheduler_state.h"
@@ -9,8 +9,7 @@ namespace carma::core {
 // A task's promise is lowered if its memory has been stable at least since this time.
 Time PlateauFrom(const State& state, Time at);
 void LearnPlateaus(State& state);
-// The memory that a waiting task requests because of lessons about its kind. Empty if there are
-// none.
+// Memory that a waiting task requests based on lessons from similar tasks. Empty if there are none.
 std::optional<std::int64_t> TaughtMib(const State& state, const TaskRecord& task);
 // Updates everything that is derived from a GPU's residents. Called after the residents or their
 // profiles have changed.
@@ -24,28 +23,28 @@ double DoneS(const State& state, TaskId task);
 std::optional<double> LeftS(const State& state, const TaskRecord& task);
 // The task's profile as observed during the attempt that is ending.
 Profile SeenOf(const State& state, const TaskRecord& task);
-// The task's profile, updated with what was learned from tasks of its kind.
+// The task's profile, updated with what was learned from similar tasks.
 Profile ProfileNow(const State& state, const TaskRecord& task);
 // Fills in which GPUs the task may use and which reservations admit it.
 void AddWhere(const State& state, const TaskRequest& request,
               std::shared_ptr<const GpuChoice> choice, Need& need);
 void CountIdleCpus(State& state);
 void ShowActivity(const State& state, GpuIndex gpu, Time at, GpuView& view);
-// The most likely memory of a task with a large, unconfirmed prediction. This is promised instead
-// of the bound, which remains the limit under MPS. Empty if the bound, or a lesson from other
-// tasks, is promised.
+// The most likely memory usage of a task with a large, unconfirmed prediction. Promised instead of
+// the bound, which remains the limit under MPS. Empty if the bound, or a lesson from other tasks,
+// is promised.
 std::optional<std::int64_t> LikelyMib(const State& state, const TaskRecord& task);
 // When the waiting task may begin to take turns with others (kTurnsAfter), or empty if it already
 // may.
 std::optional<Time> TakesTurnsAt(const State& state, const TaskRecord& task);
-// For a task that cannot start now, records what could let it start later (Passes::next_turns and
-// Passes::lacks_cores).
+// Records what might let a waiting task start later (Passes::next_turns, Passes::lacks_cores).
 void NoteWhatItAwaits(State& state, const TaskRecord& task, const Need& need);
-// Whether the task is expected to keep more cores busy than are idle now.
+// True if the task is expected to keep more cores busy than are idle now.
 bool LacksCores(const State& state, const Need& need);
-// Considers refused tasks again once one of them may take turns.
+// Makes the next pass reconsider refused tasks once one of them may take turns.
 void ReconsiderAtTurns(State& state);
-// What the task currently needs, considering everything learned from its attempts and its kind.
+// The task's current requirements, based on everything learned from its attempts and from similar
+// tasks.
 Need NeedNow(const State& state, const TaskRecord& task);
 
 }  // namespace carma::core

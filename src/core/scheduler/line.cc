@@ -41,14 +41,13 @@ bool StartOnOpen(State& state, TaskRecord& task, const std::vector<bool>& open,
   return true;
 }
 
-// Pauses the task's wait as a head of the queue, or resumes it if `counts` is true.
+// Stops counting the task's time as head of the queue, or resumes if `counts` is true.
 void CountAsHead(const State& state, Life& life, bool counts) {
   if (counts)
     *life.head_since += state.now - *std::exchange(life.limited_since, std::nullopt);
   else
     life.limited_since = state.now;
-  // While the wait is paused, overtakes_before is the number of tasks that overtook the head before
-  // the pause.
+  // While stopped, overtakes_before holds the number of tasks that have overtaken the head so far.
   life.overtakes_before = state.heads.overtakes - life.overtakes_before;
 }
 
@@ -232,8 +231,8 @@ void StartInOrder(State& state, std::vector<GpuView>& views, PassLine& pass) {
     if (!state.passes.refused.Contains(id)) {
       Need need = NeedNow(state, *next->record);
       NoteWhatItAwaits(state, *next->record, need);
-      // All users who have no task on any GPU get the same verdicts, so their needs are compared as
-      // if they came from one user.
+      // Users without a task on any GPU all get the same verdicts, so their tasks' requirements are
+      // compared as if they came from one user.
       const std::uint32_t user = need.load.load.user;
       if (!users.contains(user)) need.load.load.user = kNoMpsClient;
       const std::size_t hash = HashOf(need);

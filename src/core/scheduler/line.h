@@ -52,16 +52,16 @@ void NoteHead(State& state, PassLine& pass);
 // Changes whenever another task might have become the head.
 std::uint64_t OrderChanges(const State& state);
 NoStartSnapshot LookNow(const State& state, const std::vector<GpuView>& views);
-// True if, since the snapshot, no GPU has become more suitable for the tasks considered then.
+// True if no GPU has become more suitable since the snapshot for the tasks considered in it.
 bool OpensNothingSince(const State& state, const NoStartSnapshot& look);
 // For each GPU, whether it might now take a task that did not fit on any GPU at the time of the
 // snapshot.
 std::vector<bool> OpenedSince(const State& state, const NoStartSnapshot& look);
-// Whether a pass would consider the same tasks now as when the snapshot was taken.
+// True if a pass would consider the same tasks now as when the snapshot was taken.
 bool SameLineSince(const State& state, const NoStartSnapshot& look);
 void StartInOrder(State& state, std::vector<GpuView>& views, PassLine& pass);
-// Starts tasks that are queued behind the considered part of the queue (backfill), on GPUs that no
-// task ahead of them could ever use.
+// Starts tasks beyond the considered part of the queue (backfill), on GPUs that no task ahead of
+// them could ever use.
 void StartBeside(State& state, std::vector<GpuView>& views, PassLine& pass);
 bool HasPlaceBeside(const State& state, const TaskRecord& task, Time at);
 

@@ -1,5 +1,5 @@
-// Checks, under random loads and with every mapper, that no task at the head of the queue can be
-// overtaken forever.
+// Checks that no task at the head of the queue can be overtaken forever, under random loads and
+// with every mapper.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -98,8 +98,8 @@ std::vector<TaskId> ForTrial(const State& state) {
   return first;
 }
 
-// Starts the first fitting task of a user who has had no failed launches or, if there is none, the
-// first fitting task.
+// Starts the first fitting task of a user without failed launches or, if there is none, the first
+// fitting task.
 void StartTrial(State& state) {
   if (state.closing || !state.launch_trouble.MayTry(state.now)) return;
   std::vector<GpuView> views = Views(state, state.now);
@@ -143,7 +143,7 @@ void ShowHealth(const State& state, const GpuState& gpu, Time at, GpuView& view)
   view.trouble = explained ? rule : fmt::format("{}; {}", rule, view.trouble);
 }
 
-// Returns a reason for a task that fits on too few of the GPUs it may use.
+// The reason shown if a task fits on too few of the GPUs it may use.
 Reason TooFewFit(const Need& need, int fitting, int chosen, std::int64_t largest_mib) {
   const std::string needs = base::FormatMib(need.memory_mib.value_or(0));
   const std::string largest = base::FormatMib(largest_mib);
@@ -193,7 +193,7 @@ GpuView ViewOf(const State& state, GpuIndex index, Time at) {
                                                                       : std::nullopt,
                .at = at,
                .booked = state.reservations.On(index)};
-  // Every decision builds the view of every GPU, so a text is built only if the GPU is drained.
+  // Every decision builds the view of every GPU, so the text is copied only for drained GPUs.
   if (view.drained) {
     view.trouble = gpu.drained_by_person ? *gpu.drained_by_person
                    : state.closing       ? state.closing->why
@@ -453,8 +453,8 @@ void StartWhatFits(State& state, PassLine& line) {
     crashed.push_back(key.task);
   }
   for (const TaskId id : crashed) {
-    // Once the task that GPUs were kept for has started, tasks behind it may use the other kept
-    // GPUs.
+    // Once a task has started, tasks behind it may use the GPUs that were kept for it but not
+    // taken.
     const bool reserving = state.recovery_hold.task() == id;
     if (TryStart(state, id, views) && reserving) views = Views(state, state.now);
   }

@@ -26,7 +26,7 @@ constexpr Duration kThesisPublish{92'000};
 constexpr Duration kV2Round{3'000};
 // The version of November 2025 subtracts this from the free memory of every GPU.
 constexpr std::int64_t kV2LessFreeMib = 512;
-// The limit of MPS itself. The original sets no limit.
+// Limit imposed by MPS itself; the original sets none.
 constexpr int kMpsClients = 48;
 // After 1 000 s the original stops looking for a task's process ids.
 constexpr Duration kV2SettleTimeout{1'000'000};
@@ -40,8 +40,8 @@ Time NextOnGrid(Time from, Duration step, Time now) {
   return from + rounds * step;
 }
 
-// What both systems have in common. A loop makes decisions only in its rounds. Crashed tasks are
-// queued once the loop's scan has found them, and only the head of a queue is considered.
+// Common to both systems: decisions are made only in the rounds of a loop, crashed tasks are queued
+// once a scan has found them, and only the head of a queue is considered.
 class Loop : public Rules {
  public:
   Loop(State& core, Duration round) : Rules(core), round_(round) {}
@@ -80,7 +80,7 @@ class Loop : public Rules {
   }
 
  protected:
-  // Whether the next round is a recovery scan.
+  // True if the next round is a recovery scan.
   virtual bool Scans() const { return true; }
   bool Due() const { return *due_ <= core_.now; }
   void Pause(Duration span) { due_ = core_.now + span; }

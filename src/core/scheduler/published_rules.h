@@ -8,12 +8,12 @@
 
 namespace carma::core {
 
-// The strict rules of the original: "thesis" (August 2025) or "v2" (November 2025). Two groups of
-// settings are taken from `base`. The original leaves the first group to the user: the mapper, the
-// SM cap, floor and margin (if the policy has them), and whether estimates are used. The original
-// has no rule for the second group: stale_after, without_activity, max_launch_failures,
-// max_node_failures, max_victim_restarts, MIG instances, and idle holders. The shell sets the
-// length of the window (92 s for thesis, 30 s for v2). Returns kInvalid for any other name.
+// The strict rules of the original: "thesis" (August 2025) or "v2" (November 2025). `base` provides
+// what the original leaves to the user: the mapper, the SM cap, floor and margin (if the policy has
+// them), and whether estimates are used. It also provides the settings for which the original has
+// no rule: stale_after, without_activity, max_launch_failures, max_node_failures,
+// max_victim_restarts, MIG instances, and idle holders. The shell sets the length of the window
+// (92 s for thesis, 30 s for v2). Returns kInvalid for any other name.
 Result<PolicyConfig> AsPublished(std::string_view era, PolicyConfig base);
 
 }  // namespace carma::core

@@ -22,7 +22,7 @@ Duration Backoff(Duration first, int ooms) {
   return std::min(backoff, kMaxBackoff);
 }
 
-// Whether the task had a memory limit below its GPU's memory, so that it hit the limit first.
+// True if the task's memory limit was below its GPU's memory, so the task hit the limit first.
 bool KeptBelowGpu(const State& state, const TaskRecord& task) {
   const std::int64_t limit_mib = task.attempt->sharing.LimitMib();
   return limit_mib > 0 && std::ranges::any_of(task.attempt->placement, [&](const Placement& each) {
@@ -44,8 +44,8 @@ std::int64_t RoomItHadMib(const State& state, const TaskRecord& task) {
   return least_mib.value_or(0);
 }
 
-// The memory that a retry requires. It exceeds the predicted bound even if lessons about the task's
-// kind had made the previous promise lower.
+// Memory that a retry requires. It exceeds the predicted bound even if lessons from similar tasks
+// had lowered the previous promise.
 std::int64_t RetryDemandMib(const State& state, const TaskRecord& task, std::int64_t tried_mib) {
   const std::optional<std::int64_t> predicted_mib = NeedOf(state.config, task).memory_mib;
   std::int64_t had_mib = std::max(task.peak_mib, predicted_mib.value_or(0));
@@ -80,7 +80,7 @@ void RaiseDemand(State& state, TaskRecord& task, std::int64_t tried_mib) {
     task.retry_free_mib = std::max(task.retry_free_mib.value_or(0), smallest_mib + 1);
 }
 
-// tried_mib: as in TaskExited.
+// For tried_mib, see TaskExited.
 void Recover(State& state, TaskRecord& task, Reason reason, std::int64_t tried_mib = 0) {
   ++task.ooms;
   RaiseDemand(state, task, tried_mib);
@@ -120,8 +120,8 @@ bool FailedAloneOnLargest(const State& state, const TaskRecord& task) {
   });
 }
 
-// Whether better GPUs may still replace the GPUs that are kept for an overtaken head. This is
-// allowed until the task has been the head for twice the pass_limit.
+// True if better GPUs may still replace those kept for an overtaken head. False once the task has
+// been the head for twice pass_limit.
 bool MayKeepOthers(const State& state, const TaskRecord& task) {
   return task.queue == QueueKind::kMain && state.config.pass_limit &&
          state.now - state.heads.passed.since < 2 * *state.config.pass_limit;
@@ -130,7 +130,7 @@ bool MayKeepOthers(const State& state, const TaskRecord& task) {
 }  // namespace
 
 void EndOutOfMemory(State& state, TaskRecord& task, std::int64_t tried_mib) {
-  // An allocation larger than any GPU is a bug in this task, not a lesson for its kind.
+  // An allocation larger than any GPU is a bug in this task and says nothing about similar tasks.
   const std::int64_t most_mib = MostFor(state, task.request);
   const std::int64_t demand_mib = RetryDemandMib(state, task, tried_mib > most_mib ? 0 : tried_mib);
   state.lessons.AtLeast(task, std::min(demand_mib, most_mib));

@@ -1,6 +1,5 @@
-// Slows down tasks that are requeued, or submit another task, as soon as they have started. The
-// first repetition causes no pause. Each further repetition in a row causes a pause before the next
-// start, and the pause doubles each time.
+// Slows down tasks that are requeued, or submit another task, within a minute of starting. After
+// the first repetition, each further one in a row is delayed, twice as long each time.
 #pragma once
 
 #include "core/scheduler/scheduler_state.h"

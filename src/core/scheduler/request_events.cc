@@ -13,7 +13,7 @@
 namespace carma::core {
 namespace {
 
-// The request after the edit, which cannot change some of the fields.
+// The request after the edit. Some fields cannot be edited.
 TaskRequest Edited(const TaskRecord& task, TaskRequest wanted) {
   const TaskRequest& before = task.request;
   TaskRequest after = HoldsGpus(task.state) ? before : wanted;
@@ -29,7 +29,7 @@ TaskRequest Edited(const TaskRecord& task, TaskRequest wanted) {
   return after;
 }
 
-// Whether the request says more about the memory that the task needs per GPU than its last crash.
+// True if the request is better evidence of the memory needed per GPU than the task's last crash.
 bool ReplacesRetryDemand(const TaskRecord& task, const TaskRequest& after) {
   const TaskRequest& before = task.request;
   const std::int64_t crashed_mib =

@@ -25,14 +25,14 @@ class Rules {
 
   // Adjusts a GPU's view before guards and mappers see it.
   virtual void Show(GpuView&) const {}
-  // The need of a task that is placed on an idle GPU without consulting the mapper.
+  // Requirements of a task that is placed on an idle GPU without consulting the mapper.
   virtual Need OnIdleGpu(Need need) const;
 
   // Called when a task enters the recovery queue.
   virtual void Crashed(const TaskRecord&) {}
-  // Whether these rules keep the task out of the queue for now.
+  // True if these rules keep the task out of the queue for now.
   virtual bool Overlooks(const TaskRecord&) const { return false; }
-  // Whether only the head of the given queue may start.
+  // True if only the head of the given queue may start.
   virtual bool HeadOnly(QueueKind line) const { return line == QueueKind::kMain; }
   // Why a task waits even though enough GPUs would take it. Also called for tasks that Overlooks
   // keeps out of the queue.

@@ -51,8 +51,8 @@ std::vector<Action> Scheduler::HandleAll(Time now, const std::vector<Event>& eve
     std::visit([&state](const auto& each) { state.On(each); }, event);
   state.limits.Advance(now);
   core::SettleReservations(state);
-  // A restored task may already have ended before its time limit, which the shell reports next. So
-  // no time limits are enforced in the step that restores tasks.
+  // A restored task may already have ended before its time limit; the shell reports this next. So
+  // the step that restores tasks does not enforce time limits.
   const auto restored = [](const Event& event) {
     return std::holds_alternative<TaskRestored>(event);
   };

@@ -41,7 +41,7 @@ struct HostVerdict {
   HostView host;
   Verdict verdict;
 };
-// When a waiting task is expected to start. Each of the two times is empty if it is unknown.
+// Expected start of a waiting task. Either time is empty if unknown.
 struct ExpectedStart {
   // The latest start, assuming that all tasks use their whole time limits, that no task behind this
   // one overtakes it, and that the GPUs stay as they are.
@@ -62,7 +62,8 @@ struct Explanation {
   std::vector<GpuVerdict> gpus;      // only while the task is queued and needs GPUs
   std::optional<HostVerdict> host;   // only while it is queued and after HostDiscovered
   std::optional<std::size_t> ahead;  // tasks before it in its queue; only while it is queued
-  // Memory that a queued task requests instead of its estimate, because of lessons about its kind.
+  // Memory that a queued task requests instead of its estimate, based on lessons from similar
+  // tasks.
   std::optional<std::int64_t> taught_mib;
 };
 
@@ -92,7 +93,7 @@ class Scheduler {
   std::optional<Reason> NeverFits(const TaskRequest& request,
                                   const std::optional<Estimate>& estimate) const;
 
-  // Whether the machine's own cores and memory let the task start.
+  // Checks whether the machine's own cores and memory let the task start.
   HostVerdict HostFor(const TaskRequest& request, Time now) const;
 
   // Number of queued tasks that go before a new task: the tasks of its main queue (with or without
@@ -100,9 +101,9 @@ class Scheduler {
   // user, a time, another task or their array do not count.
   std::size_t AheadOf(const TaskRequest& request) const;
 
-  // The limit that forbids submitting `more` tasks like this one: a limit that can never be
-  // satisfied by waiting, or a limit on the number of unfinished tasks. Other limits only make a
-  // task wait (kLimit). counted, beside: as in Limits::AgainstQueueing.
+  // The limit that forbids submitting `more` tasks like this one: either one that waiting cannot
+  // satisfy, or one on the number of unfinished tasks. Other limits only make a task wait (kLimit).
+  // For `counted` and `beside`, see Limits::AgainstQueueing.
   std::optional<LimitHit> LimitOnSubmission(const TaskRequest& request, std::size_t more,
                                             const TaskRequest* counted = nullptr,
                                             std::span<const AlikeTasks> beside = {}) const;

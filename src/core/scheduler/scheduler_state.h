@@ -43,8 +43,8 @@
 
 namespace carma::core {
 
-// Maximum number of recovery tasks to consider. It is limited because each of them costs time in
-// every decision. The remaining tasks wait until some of these have started.
+// Maximum number of recovery tasks to consider; each costs time in every decision. The rest wait
+// until some of these have started.
 inline constexpr std::size_t kRecoveryLooks = 64;
 
 // Notes about a task that are not needed after a restart. Most tasks that have never started have
@@ -121,7 +121,7 @@ struct Group {
   bool starving = false;
   bool unplaceable = false;                 // they did not fit on any GPU in the last pass
   Need need;                                // the first task's need
-  std::optional<TaskId> first;              // the first task still waiting; empty: none
+  std::optional<TaskId> first;              // the first task still waiting, if any
   std::vector<TaskId> behind;               // the remaining tasks in reverse order
   std::span<double> scores;                 // by GPU; kNotThere: the GPU does not take them now
   std::vector<bool> may_be_first;           // by GPU; only used with Need::others_mib
@@ -130,12 +130,11 @@ struct Group {
   bool limited = false;                     // one of `limits` blocks the first task
 };
 
-// The data of a pass over the main queue. It is kept between decisions only so that its memory can
-// be reused.
+// Data of a pass over the main queue. Kept between decisions only to reuse its memory.
 struct LineLook {
   std::vector<Group> groups;         // the groups of the last pass
   std::vector<double> scores;        // each group's score on each GPU
-  std::vector<std::uint32_t> slots;  // hash table of groups; 0: empty slot
+  std::vector<std::uint32_t> slots;  // hash table of groups; 0 marks an empty slot
   TaskSet looked_at;
   TaskSet unplaceable;              // tasks in looked_at that did not fit on any GPU
   std::vector<TaskId> passed_over;  // tasks in looked_at that were already refused
@@ -147,7 +146,7 @@ struct LineLook {
   }
 };
 
-// The state when no task of the main queue could start. No pass is needed until this state changes.
+// The state when no task of the main queue could start. No new pass is needed until it changes.
 struct NoStartSnapshot {
   std::uint64_t line = 0;           // Queue::changes
   std::uint64_t host = 0;           // HostBooks::changes
@@ -175,15 +174,15 @@ struct Heads {
   Passed passed;            // the main queue's head; replaced when another task becomes its head
   int overtakes = 0;        // number of tasks that have overtaken a head of the main queue
   std::uint64_t noted = 0;  // OrderChanges when `passed` was set
-  // A task that was at the head of the main queue and lacked only CPU cores and main memory.
-  // short_of_host_first: whether it is still the head. If not, no cores or memory are kept for it,
-  // so the tasks now ahead of it may use them.
+  // A task that was at the head of the main queue and lacked only CPU cores or main memory.
+  // short_of_host_first: true if it is still the head. Otherwise no cores or memory are kept for
+  // it, so the tasks now ahead of it may use them.
   Passed short_of_host;
   bool short_of_host_first = false;
   Passed without_gpus;  // the head of the queue without GPUs, while it waits
 };
 
-// The results of passes over the queues. The passes need not be repeated until something changes.
+// Results of passes over the queues. Passes need not be repeated until something changes.
 struct Passes {
   NoStartSnapshot no_start_without_gpus;  // for the queue without GPUs; only its counters are used
   std::optional<NoStartSnapshot> no_start;
@@ -198,8 +197,8 @@ struct Passes {
   bool waiting_pays = false;   // look-ahead starts no task even though some fit
   // The next time at which one of the considered tasks can begin to take turns (TakesTurnsAt).
   std::optional<Time> next_turns;
-  // Whether one of the considered tasks waits for idle cores. That task's expected use changes with
-  // each sample.
+  // True if one of the considered tasks waits for idle cores. Its expected usage changes with each
+  // sample.
   bool lacks_cores = false;
   LineLook memory;
 
@@ -326,7 +325,7 @@ struct Scheduler::State : LineUp::Host {
 
   // ---- task_life.cc ----
   TaskRecord* Held(TaskId id);
-  TaskRecord* InAttempt(TaskId id, int attempt);  // null: unknown, or the attempt is over
+  TaskRecord* InAttempt(TaskId id, int attempt);  // null if unknown or the attempt is over
   const Life& LifeOf(TaskId id) const;            // default notes if the task has none
   Life& EditLife(TaskId id) { return lives[Number(id)]; }
   void Move(TaskRecord& task, TaskState to);                      // aborts if the step is not legal

@@ -41,8 +41,8 @@ void SortOutUnfit(State& state) {
   }
 }
 
-// The number of CARMA's tasks that are running on this GPU without having been placed there. They
-// count as foreign.
+// Number of CARMA tasks that are running on this GPU but were not placed there. They count as
+// foreign.
 int TasksFromElsewhere(const State& state, const GpuSampled& event) {
   const std::span<const Resident> residents = state.ledger.ResidentsOf(event.gpu);
   return static_cast<int>(std::ranges::count_if(event.sample.tasks_mib, [&](const auto& seen) {

@@ -41,8 +41,8 @@ Reason FailureReason(const ExitInfo& exit, const HostShare& host) {
 
 void RequeueVictim(State& state, TaskRecord& task) {
   const std::string why = "Failed because of a fault in a neighbouring task or in the MPS server";
-  // A task with neither requeue nor retries must not be restarted. For example, the server cannot
-  // start the process of a lease.
+  // A task with neither requeue nor retries must not be restarted. A lease is one: the server
+  // cannot start its process.
   if (!task.request->requeue && task.request->max_recoveries == 0)
     return state.Finish(task, TaskState::kFailed, {ReasonCode::kVictim, why + "."});
   if (++task.victim_restarts > state.config.max_victim_restarts) {
@@ -79,16 +79,16 @@ void CutToGpus(const State& state, TaskRecord& task) {
   task.estimate = std::optional<Estimate>(std::move(cut));
 }
 
-// The reported end, limited to the time between the task's start and now. If start and end are
-// reported late and together, the reported end can precede the recorded start.
+// The reported end, limited to the time between the task's start and now. The reported end can
+// precede the recorded start if both are reported late.
 Time EndOf(const TaskRecord& task, Time reported, Time now) {
   const Attempt& attempt = *task.attempt;
   const Time begun = attempt.started.value_or(attempt.launched.value_or(now));
   return std::min(std::max(reported, begun), now);
 }
 
-// Whether the task had already succeeded when carmad stopped it. This happens mostly after a
-// restart, when the task's time to leave has passed before the report of its exit is read.
+// True if the task had already succeeded when carmad stopped it. This happens mostly after a
+// restart, if the task's deadline to leave passes before its exit is reported.
 bool FinishedBeforeStop(const State& state, const TaskRecord& task) {
   const Life& life = state.LifeOf(task.id);
   return task.exit->kind == ExitKind::kSuccess && life.ended && life.stop_sent &&
@@ -152,7 +152,7 @@ void State::On(const AttemptRestored& event) {
 void State::On(const EstimateReady& event) {
   TaskRecord* task = Held(event.id);
   if (task == nullptr || task->state != TaskState::kEstimating) return;
-  // Consecutive tasks often have equal estimates. In that case, the tasks share one copy.
+  // Consecutive tasks often have equal estimates and then share one copy.
   task->estimate = last_estimate;
   const std::optional<Estimate>& last = last_estimate;
   if (event.estimate != last) task->estimate = event.estimate;
@@ -164,8 +164,8 @@ void State::On(const EstimateReady& event) {
   lessons.Join(*task);
   if (std::optional<Reason> never = core::NeverFits(*this, task->request, task->estimate))
     return Finish(*task, TaskState::kRejected, *std::move(never));
-  // Keeps the current reason, which may say that a user requeued the task, and the recovery queue
-  // of a task that was edited before its retry.
+  // Keeps the current reason, which may say that a user requeued the task. Also keeps a task that
+  // was edited before its retry in the recovery queue.
   Enqueue(*task, task->queue, task->reason);
 }
 
@@ -213,7 +213,7 @@ void State::On(const LaunchFailed& event) {
     Enqueue(*task, task->queue, std::move(reason));
   };
   if (event.interrupted) {
-    // A text means that the task did run but ended immediately because its GPU could not be used.
+    // The text is set if the task did run but ended immediately because its GPU could not be used.
     const std::string why = event.text.empty() ? "The daemon exited before the task was started."
                                                : Told("Its GPU could not be used", event.text);
     return wait_again({ReasonCode::kLaunchFailed, why});

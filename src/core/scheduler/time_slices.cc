@@ -27,7 +27,7 @@ constexpr std::size_t kRoomLooks = 32;
 // wait for a sample, or for an activity window that no longer includes the task that left.
 constexpr Duration kPlaceKept{120'000};
 
-// Whether the policy uses time slices or preemption.
+// True if the policy uses time slices or preemption.
 bool AnyTurns(const State& state) {
   return state.config.pacing == Pacing::kImmediate &&
          (state.config.slots.length ||
@@ -72,7 +72,7 @@ void GoOnLater(State& state, TaskRecord& task, Reason reason) {
   state.Enqueue(task, QueueKind::kMain, std::move(reason));
 }
 
-// A warning to the owner that the task loses its progress. Empty if the task has checkpointed.
+// Warning to the owner that the task loses its progress. Empty if the task has checkpointed.
 std::string WhatItCost(const State& state, const TaskRecord& task) {
   if (task.checkpoints > 0) return "";
   if (task.request->checkpoint_signal) {
@@ -129,7 +129,7 @@ double ShareOf(const State& state, const TaskRequest& request, double without) {
   return (use.seconds + std::max(0.0, use.rate - without) * base::Seconds(kRunsOn)) / weight;
 }
 
-// Whether the running task, once requeued, would be behind the waiting task in the queue.
+// True if the running task, once requeued, would be behind the waiting task in the queue.
 bool YieldsTo(const State& state, const TaskRecord& running, const TaskRecord& waiting) {
   if (PriorityOf(state.config, running.request) > PriorityOf(state.config, waiting.request))
     return false;
@@ -212,7 +212,7 @@ void PlanPreemptions(State& state) {
     const auto who = room.WhoMustLeave(need, LeaversFor(state, waiting));
     if (!who) {
       // Once `backfill` tasks are stuck, no task behind them may start. Recovery tasks do not
-      // count here, because they do not block other tasks.
+      // count, because they do not block other tasks.
       if (waiting.queue == QueueKind::kMain && ++stuck >= state.config.backfill) break;
       continue;
     }
@@ -331,8 +331,8 @@ bool GoesOnLater(const State& state, const TaskRecord& task) {
   const Attempt& attempt = task.attempt;
   if (!task.request->requeue || (!attempt.slot_notice && !attempt.warned)) return false;
   if (!SaysItSaved(state.config.slots, task.request, task.exit)) return false;
-  // Without a checkpoint notice, being killed by a signal does not show that the task saved. Many
-  // programs that cannot checkpoint are killed by the warning signal before their time limit.
+  // Without a checkpoint notice, death by a signal does not prove that the task saved its work.
+  // Many programs that cannot checkpoint are killed by the warning signal before their time limit.
   return attempt.slot_notice || task.exit->signal == 0;
 }
 

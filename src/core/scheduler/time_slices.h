@@ -11,9 +11,9 @@ void CancelPreemption(State& state, TaskRecord& task);
 // Why a running task must leave.
 Reason ReasonOfLeaving(const State& state, const TaskRecord& task);
 void StopAsked(State& state, TaskRecord& task);
-// Whether the way the task ended shows that it has saved and must be requeued.
+// True if the way the task ended shows that it saved its work and must be requeued.
 bool GoesOnLater(const State& state, const TaskRecord& task);
-// Requeues a task that has saved.
+// Requeues a task that has saved its work.
 void EndSaved(State& state, TaskRecord& task);
 // Ends the attempt of a task that was stopped after it had been asked to leave.
 void EndAsked(State& state, TaskRecord& task, Reason reason);

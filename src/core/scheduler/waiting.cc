@@ -19,8 +19,8 @@ Place PlaceFor(const State& state, const TaskRecord& task) {
   return state.rules->Overlooks(task) ? Place::kOverlooked : Place::kEligible;
 }
 
-// Whether the task was waiting for a release, another task or its start time, and now begins to
-// wait for GPUs.
+// True if the task was held or was waiting for another task or its start time, and now starts
+// waiting for GPUs.
 bool WaitsForGpusNow(const State& state, const TaskRecord& task, Place place) {
   const auto waits_for_others = [&](Place at) {
     return at == Place::kHeld || at == Place::kDependency ||
@@ -105,8 +105,8 @@ std::optional<Time> NextOrder(const State& state) {
 }
 
 void AskForWake(State& state) {
-  // Settling, stale samples and reservations need no wake-up. They affect decisions only while
-  // samples arrive, and each sample triggers a decision anyway.
+  // Settling, stale samples and reservations need no wake-up, because they affect decisions only
+  // while samples arrive, and each sample triggers a decision anyway.
   std::optional<Time> next;
   if (!state.unsorted.empty()) next = state.now;
   const bool anyone = !state.queue.Main().empty() || !state.queue.Recovery().empty() ||

@@ -11,7 +11,7 @@ void SortWaiting(State& state);
 // Calls Queue::Put. The task may have changed, so the next pass considers it again even if it was
 // refused before.
 void PutInQueue(State& state, const TaskRecord& task, Place place, Time due, Time waits_since);
-// Passes the task's place in its array on to the array's next task.
+// Hands the task's place in its array to the array's next task.
 void LeaveArray(State& state, const TaskRecord& task);
 Time EarliestStart(const TaskRecord& task);
 // The next time at which the queue order can change without an event, or empty if it cannot.

@@ -22,7 +22,7 @@ class WakingCore {
     }
     return actions;
   }
-  // When the core needs a WakeUp, or empty if it needs none before the next event.
+  // When the core next needs a WakeUp. Empty if it needs none before the next event.
   const std::optional<Time>& wake() const { return wake_; }
   const Scheduler& scheduler() const { return scheduler_; }
 
