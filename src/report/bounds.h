@@ -18,9 +18,9 @@ struct BoundTask {
   int gpus = 1;
   double sm_active = 0;   // when alone, summed over its GPUs
   double memory_mib = 0;  // minimum while it runs, summed over its GPUs
-  // Share of a GPU that the task takes up if slowdown is limited, summed over its GPUs: its SM
-  // activity divided by the highest total SM activity that a GPU running it can reach within the
-  // limit.
+  // Share of a GPU that the task takes up if slowdown is limited, summed over its GPUs. On each
+  // GPU, this is the task's SM activity divided by the highest total SM activity that a GPU running
+  // it can reach within the limit.
   double limited_share = 0;
 };
 
@@ -35,7 +35,7 @@ struct BoundPool {
 //   "longest task"       the latest release + load + run: a task is never faster than alone
 //   "exclusive area"     work = GPUs x run; valid only if every GPU runs one task at a time
 //   "SM activity area"            work = sum of u x run at a capacity of 1 per GPU
-//   "SM activity area at 1.05"    the same at the throughput that MPS was measured to reach
+//   "SM activity area at 1.05"    the same at the throughput measured with MPS
 //   "memory area"        work = memory x run at the GPU's memory
 //   "SM activity area, slowdown at most 2.5"  work = limited_share x run at a capacity of 1 per GPU
 // An area bound is the maximum over all times s of s + (work that cannot be done by time s) / (GPUs

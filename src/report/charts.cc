@@ -57,7 +57,7 @@ std::string BarChart(std::string_view what, std::span<const Bar> bars,
     const double y = top + static_cast<double>(i) * kRow + (kRow - kThick) / 2;
     svg.Text(ends[i] + 5, y + kThick - 3, bars[i].text, "value");
   }
-  // The names of the marks are above the bars. Each name has its own row, so they never overlap.
+  // Draws the names of the marks above the bars, one per row so that they never overlap.
   for (std::size_t i = 0; i < marks.size(); ++i) {
     const double at = x(marks[i].value), y = mark_y(i);
     const bool right = at < (label_width + width) / 2;

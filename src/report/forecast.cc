@@ -16,8 +16,8 @@ namespace {
 
 constexpr double kLeastSlowdown = 1.01;
 
-// Only `carma profile` measures the MPS parameters, so a profile without them comes from the
-// history of earlier runs.
+// Only `carma profile` measures the MPS parameters, so a profile without them must come from
+// earlier runs.
 std::string_view ProfiledBy(const core::Profile& profile) {
   return profile.mps ? "carma profile" : "history";
 }

@@ -15,7 +15,7 @@ using core::Time;
 
 namespace {
 
-// The reason without the task's own output, because all users may read reports.
+// Leaves out the task's own output, because reports are visible to all users.
 std::string ReasonOf(const core::TaskRecord& record) {
   std::string detail = core::PublicDetail(record.exit->detail);
   return detail.empty() ? core::PublicText(record.reason.code, *record.reason.text) : detail;
@@ -112,7 +112,7 @@ void StoreRun::Step(Life& life, const store::StoredEvent& event, TaskState state
   }
 }
 
-// Adds facts from the task's row that its events do not contain.
+// Adds data from the task's row that its events lack.
 void StoreRun::Settle(const Life& life) {
   RunTask& task = run_.tasks[life.task];
   const bool lives = task.state == TaskState::kRunning || task.state == TaskState::kStopping;
@@ -124,14 +124,14 @@ void StoreRun::Settle(const Life& life) {
     last.ended = std::max(last.started, task.ended.value_or(now_));
     last.end = task.ended ? EndOf(task.state) : AttemptEnd::kUnfinished;
   }
-  // If the last attempt's GPU is not in the task's row, the row describes a later launch or one
-  // that failed. Its GPUs are then ignored.
+  // A row that does not list the last attempt's GPU describes a later or failed launch, so its GPUs
+  // are ignored.
   const bool same = last.gpus.empty() || std::ranges::count(life.last_gpus, last.gpus.front()) > 0;
   if (same) last.gpus = life.last_gpus;
 }
 
-// The task's row stores the number of crashes. In published mode, crashes cannot be distinguished
-// from other failures, so the row counts all failures, even though the events give other reasons.
+// The task's row stores the number of crashes. In published mode, crashes cannot be told apart from
+// other failures. The row then counts all failures, even though the events give other reasons.
 void StoreRun::MarkCrashes(const Life& life) {
   std::vector<Attempt>& attempts = run_.tasks[life.task].attempts;
   auto marked = std::ranges::count_if(
@@ -149,8 +149,8 @@ void StoreRun::Add(const store::EndedAttempt& attempt) {
   if (life != lives_.end()) life->second.attempts.push_back(attempt);
 }
 
-// For each attempt known from events, looks for the stored attempt whose GPUs were held when that
-// attempt started.
+// Matches attempts known from events to stored ones: a stored attempt matches if it held its GPUs
+// when the other one started.
 void StoreRun::TellPromises(const Life& life) {
   for (Attempt& attempt : run_.tasks[life.task].attempts) {
     const auto held = std::ranges::find_if(life.attempts, [&](const store::EndedAttempt& of) {

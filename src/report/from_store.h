@@ -27,8 +27,8 @@ class StoreRun {
   // Uses state changes and ignores other events. An attempt lasts from "running" to the next state
   // that is neither running nor stopping.
   void Add(const store::StoredEvent& event);
-  // Adds the GPUs and the promised memory of an attempt that is known from events. The events alone
-  // show only the attempt's first GPU. The last attempt can also get its GPUs from the task's row.
+  // Adds the GPUs and the promised memory of an attempt. Events show only an attempt's first GPU;
+  // for the last attempt, the task's row may list the GPUs too.
   void Add(const store::EndedAttempt& attempt);
   // Usage of the same GPU must be added in chronological order. Usage outside the run is ignored,
   // and time without usage becomes a gap.
@@ -68,7 +68,7 @@ class StoreRun {
   core::Time now_;
   RunRecord run_;
   std::optional<core::Time> first_, last_;
-  // Each entry changes only its own task, so the map's order has no effect.
+  // The entries are independent of each other, so the map's order has no effect.
   std::unordered_map<std::uint64_t, Life> lives_;         // by task id
   std::map<std::string, int> gpus_;                       // by UUID
   std::vector<std::optional<core::Time>> covered_until_;  // the end of each GPU's points

@@ -12,7 +12,7 @@
 
 namespace carma::report {
 
-// The clock shown on time axes.
+// Offset from UTC of the clock on the time axes.
 struct Clock {
   core::Duration ahead_of_utc{};
 };

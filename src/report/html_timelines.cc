@@ -10,7 +10,7 @@
 namespace carma::report {
 namespace {
 
-// colours: whether the drawings use the colours of task groups, which the legend then explains.
+// colours: true if the drawings use the colours of task groups, which the legend then explains.
 void PutLegend(std::string& out, const TimelineFrame& frame, bool colours, bool crashes,
                bool broken) {
   out += "<div class=\"key\">";
@@ -43,7 +43,7 @@ void PutLegend(std::string& out, const TimelineFrame& frame, bool colours, bool 
   out += "</div>\n";
 }
 
-// Whether three drawings are side by side.
+// True if the drawings are laid out three to a row.
 bool InThrees(const std::vector<const RunRecord*>& runs) {
   return runs.size() % 3 == 0;
 }

@@ -41,7 +41,7 @@ Value Count(std::int64_t count) {
   return static_cast<double>(count);
 }
 
-// In a run without executed tasks, 0 means that nothing was measured. Returns nothing in that case.
+// Returns nothing if no task was executed, because a 0 then means "not measured".
 Value Measured(const Metrics& m, double seconds) {
   return m.executed == 0 && seconds == 0 ? std::nullopt : Value(seconds);
 }

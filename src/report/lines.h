@@ -33,8 +33,8 @@ std::string Text(const Line& line, const Estimated& value);
 // n-th replay has the same seed under both policies, so the noise that they share cancels out.
 struct Change {
   Estimated relative;  // -0.25: a quarter less
-  // Whether 0 is in the 95 % confidence interval of the difference (Student's t), which means that
-  // the difference is not significant. False for single runs, because their noise is unknown.
+  // True if the 95 % confidence interval of the difference (Student's t) contains 0, which means
+  // that the difference is not significant. False for single runs, because their noise is unknown.
   bool within_noise = false;
 };
 // Both spans must have the same size, which is at least 1.

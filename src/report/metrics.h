@@ -89,8 +89,8 @@ struct ForecastMetrics {
   friend bool operator==(const ForecastMetrics&, const ForecastMetrics&) = default;
 };
 
-// Definitions follow the dissertation, section 6.3 (docs/server/metrics.md). An "executed" task is
-// one that has ended and whose process ran at least once.
+// Defined in section 6.3 of the dissertation (docs/server/metrics.md). An "executed" task has ended
+// and ran at least once.
 struct Metrics {
   std::string label;
   std::string provenance;
@@ -119,8 +119,8 @@ struct Metrics {
   std::vector<ForecastMetrics> forecasts;  // sorted by quantity and method
 
   // Set only if there are two or more users. `users` is sorted by name, `jain` is Jain's index of
-  // the users' mean stretches (1: all equal), and `worst_user_waiting_s` is the longest mean wait
-  // of a user.
+  // the users' mean stretches (1 if all are equal), and `worst_user_waiting_s` is the longest mean
+  // wait of a user.
   std::vector<UserMetrics> users;
   std::optional<double> jain;
   std::optional<double> worst_user_waiting_s;

@@ -53,9 +53,9 @@ struct Estimated {
 };
 // values: one per run, and at least one.
 Estimated EstimatedOf(std::span<const double> values);
-// Whether the difference between two means is insignificant, which means that its 95 % confidence
-// interval (Student's t) contains 0. False if either side is a single run, because the noise of a
-// single run is unknown.
+// True if the 95 % confidence interval of the difference between two means (Student's t) contains
+// 0, which means that the difference is not significant. False if either side is a single run,
+// because its noise is unknown.
 bool WithinNoise(const Estimated& a, const Estimated& b);
 
 // A readable table with two columns, name and value.

@@ -72,11 +72,10 @@ struct RunTask {
   std::optional<core::Time> ended;  // empty if not final
   core::TaskState state = core::TaskState::kSucceeded;
   std::string reason;  // why it ended in this state; empty if unknown
-  // How long the last attempt's work would take alone on its GPUs, from launch to end. Empty if
-  // unknown.
+  // Solo run time of the last attempt's work on its GPUs, from launch to end. Empty if unknown.
   std::optional<double> solo_s;
-  // How long all of the task's work would take alone on its GPUs. Empty if equal to solo_s, because
-  // no earlier attempt saved part of the work.
+  // Solo run time of all the task's work on its GPUs. Empty if no earlier attempt saved work, in
+  // which case it equals solo_s.
   std::optional<double> whole_solo_s;
   // Time lost to checkpoints and to making room for other tasks: saving, repeated work and
   // restarts. Empty if zero or unknown.

@@ -108,7 +108,6 @@ void AddStates(const std::vector<Case>& cases, std::vector<Cells>& lines) {
   }
 }
 
-// The notes below the table.
 std::string Notes(std::span<const Metrics> runs, const std::vector<Case>& cases) {
   constexpr double kComplete = 0.95;
   std::string notes;

@@ -60,8 +60,8 @@ void Tally::Add(const TaskOutcome& task) {
   first_ = std::min(first_.value_or(task.submitted), task.submitted);
   last_ = std::max(last_.value_or(*task.ended), *task.ended);
   if (!task.executed) return;
-  // If the clock was set back in the meantime, the difference between the two times may be less
-  // than the execution time.
+  // If the clock was set back while the task existed, ended - submitted may be less than the
+  // execution time.
   const Duration whole = std::max(*task.ended - task.submitted, *task.executed);
   const bool comparable = task.state == core::TaskState::kSucceeded && task.last_executed &&
                           task.solo_s && *task.solo_s > 0;

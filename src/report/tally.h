@@ -44,8 +44,7 @@ struct TaskOutcome {
 // The outcome of a recorded task. It borrows the names of the group and the user.
 TaskOutcome OutcomeOf(const RunTask& task);
 
-// The use of one GPU during part of the run. The run lasts from the first submission to the last
-// end.
+// Usage of one GPU during part of the run, which lasts from the first submission to the last end.
 struct GpuSpan {
   int gpu = 0;  // from 0
   core::Duration length{};
@@ -54,8 +53,8 @@ struct GpuSpan {
   double energy_j = 0;   // used in the span, NaN if not reported
 };
 
-// Identical outcomes give bitwise identical metrics, regardless of their order. Spans of one GPU
-// are summed in the given order.
+// The metrics do not depend on the order of the outcomes, not even in the last bit. Spans of one
+// GPU are summed in the order in which they are added.
 class Tally {
  public:
   // Must be called once per task.

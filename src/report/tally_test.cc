@@ -101,7 +101,7 @@ TEST(Tally, GroupsAddUpToTheWhole) {
   EXPECT_EQ(m.groups[0].tasks, 2);
   EXPECT_EQ(m.groups[0].executed, 1);
   EXPECT_DOUBLE_EQ(m.groups[1].jct.mean, 35);
-  // The slowdown counts only tasks whose solo run time is known.
+  // The slowdown includes only tasks whose solo run time is known.
   EXPECT_DOUBLE_EQ(m.groups[1].slowdown->mean, 2);
   EXPECT_DOUBLE_EQ(m.slowdown->mean, (2 + 1.25) / 2);
 }

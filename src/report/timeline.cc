@@ -134,8 +134,8 @@ std::string TasksOneByOne(const RunRecord& run, const TimelineFrame& frame) {
   return std::move(svg).Finish();
 }
 
-// The number of running tasks, by cell. A row is a group of neighbouring GPUs, and a column is a
-// span of time. All spans have equal length.
+// Number of running tasks per cell. A row is a group of neighbouring GPUs, and a column is a time
+// span; all columns cover equal spans.
 struct Density {
   std::size_t gpus_per_row = 1;
   std::size_t rows = 0;
@@ -229,8 +229,8 @@ std::string TasksAsDensity(const RunRecord& run, const TimelineFrame& frame) {
 }
 
 std::vector<XY> QueueCurve(const RunRecord& run) {
-  // Changes in the number of waiting tasks. A task waits from its submission to its first attempt
-  // and between attempts. If it is never started or restarted, it waits until it ends.
+  // Changes in the number of waiting tasks. A task waits before its first attempt and between
+  // attempts. If no further attempt follows, it waits until it ends.
   std::map<core::Time, int> changes;
   for (const RunTask& task : run.tasks) {
     ++changes[task.submitted];

@@ -44,7 +44,6 @@ std::vector<XY> CurveOf(const RunRecord& run, const RunGpu& gpu, const QuantityL
   return curve;
 }
 
-// Whether the curve has any known value.
 bool AnyValue(const std::vector<XY>& curve) {
   return std::ranges::any_of(curve, [](const XY& p) { return std::isfinite(p.y); });
 }

@@ -45,11 +45,9 @@ struct Above {
   // delay the head.
   bool backfill = false;
   base::Duration backfill_every{30'000};
-  // A task's time limit as a multiple of its run time when running alone. Tasks are not stopped at
-  // this limit.
+  // A task's time limit as a multiple of its solo run time. Tasks are not stopped at this limit.
   double time_limit = 2;
-  // Delay before a task that was sent back can start again, because its credential must expire
-  // first.
+  // Delay before a requeued task can start again, because its credential has to expire first.
   base::Duration requeue_delay{121'000};
 
   // ---- kSlurm with Gres::kCarma, kAsked ----

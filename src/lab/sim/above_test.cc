@@ -164,8 +164,8 @@ TEST(AboveSlurm, BackfillPassesTheHeadWithoutDelayingIt) {
   EXPECT_NEAR(in_order[1], 1'014, 1);
   EXPECT_NEAR(in_order[2], 1'014 + 514, 2);
   EXPECT_NEAR(in_order[3], 1'014 + 514, 2);
-  // The brief task's time limit (twice 100 s) expires before both GPUs are needed. The endless
-  // task's time limit does not.
+  // The brief task's time limit (2 x 100 s) expires before both GPUs are needed; the endless task's
+  // does not.
   options.above.backfill = true;
   const std::vector<double> backfilled = StartsOf(PlayAbove("2xA100-40GB", arrivals, options));
   EXPECT_EQ(backfilled[3], 30);
@@ -200,8 +200,8 @@ TEST(AboveAsked, ReservesAServerForATaskPassedTooLong) {
   const trace::Workload one = WorkloadOf("one", 1, 1'000, 4'000);
   const trace::Workload two = WorkloadOf("two", 2, 500, 4'000);
   std::vector<Arrival> arrivals{{Duration{0}, &one}, {Duration{0}, &one}, {Duration{0}, &two}};
-  // Tasks that need one GPU are always waiting, and no two running tasks end at the same time, so
-  // the two GPUs are never free together for the task that needs both.
+  // Tasks that need one GPU are always waiting, and no two running tasks end at the same time. The
+  // two GPUs are therefore never free at once for the task that needs both.
   arrivals[1].solo_s = 1'500;
   for (int i = 0; i < 30; ++i) arrivals.push_back({Duration{0}, &one});
   RunOptions options = Placed(Placing::kAsked);

@@ -12,8 +12,8 @@
 namespace carma::sim {
 namespace {
 
-// Whether the task runs outside MPS, in which case its kernels take turns with those of the MPS
-// clients on its GPUs.
+// True if the task runs outside MPS, so its kernels take turns with those of the MPS clients on its
+// GPUs.
 bool IsNoMpsClient(const RunOptions& options, const Job& job) {
   return options.policy.gangs_take_turns && job.workload().gpus > 1;
 }
@@ -174,7 +174,7 @@ void Simulation::EndAttempt(JobIndex index) {
   agenda_.Clear(Due::kTask, index);
 }
 
-// Estimates the remaining time from the attempt's mean speed, like task/progress/tracker.h.
+// Estimates the remaining time from the attempt's mean speed, as in task/progress/tracker.h.
 std::optional<base::Duration> Simulation::LeftOf(const Job& job) const {
   constexpr base::Duration kFirst{60'000};
   constexpr std::uint64_t kOwnSeeds = 1'000'003;  // keeps these draws independent of others

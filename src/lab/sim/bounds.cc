@@ -15,8 +15,8 @@ namespace {
 // Maximum number of combinations of tasks to try for one load.
 constexpr int kMostLooks = 20'000;
 
-// Searches for the best set of neighbours. Each added task slows the others down. So if a set
-// exceeds the limit, every larger set that contains it is skipped.
+// Searches for the best set of neighbours. Each added task slows the others down, so once a set
+// exceeds the limit, all larger sets that contain it are skipped.
 class Search {
  public:
   // by_worth: the order in which neighbours are tried.
@@ -81,8 +81,8 @@ std::vector<double> MostDelivered(const Interference& model, core::SharingMethod
       sharing == core::SharingMethod::kMps ? model.mps_saturation : kStreamsSaturation;
   std::vector<std::size_t> by_worth(alike.size());
   std::iota(by_worth.begin(), by_worth.end(), std::size_t{0});
-  // Tasks with much work and little effect on neighbours come first, so the best set is found
-  // early.
+  // Tasks that do a lot of work but barely slow down their neighbours come first, so the best set
+  // is found early.
   std::ranges::stable_sort(by_worth, [&](std::size_t a, std::size_t b) {
     return alike[a].sm_active * alike[b].pressure > alike[b].sm_active * alike[a].pressure;
   });
@@ -95,8 +95,8 @@ std::vector<double> MostDelivered(const Interference& model, core::SharingMethod
 
 namespace {
 
-// How much of a GPU each part of a task needs at full speed: its own SM activity, divided by the
-// highest total activity that the GPU can deliver within the slowdown limit.
+// Share of a GPU that each part of a task needs at full speed: its own SM activity, divided by the
+// highest total activity that the GPU can reach within the slowdown limit.
 class LimitedShares {
  public:
   LimitedShares(std::span<const Arrival> arrivals, const RunOptions& options) {

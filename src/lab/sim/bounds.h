@@ -19,9 +19,9 @@ namespace carma::sim {
 std::vector<double> MostDelivered(const Interference& model, core::SharingMethod sharing,
                                   std::span<const Load> loads, double limit);
 
-// Lower bounds on the makespan (report/bounds.h) with these options' models. No run without noise
-// can be shorter. RunOptions::slowdown_limit adds a bound for policies that respect this limit.
-// Empty if the servers' GPUs differ, because the bounds assume one type.
+// Lower bounds on the makespan (report/bounds.h) under the models in `options`. No run without
+// noise can be shorter. RunOptions::slowdown_limit adds a bound for policies that respect this
+// limit. Empty if the servers' GPUs differ, because the bounds assume a single type.
 std::vector<report::Bound> BoundsOf(const Cluster& cluster, std::span<const Arrival> arrivals,
                                     const RunOptions& options);
 

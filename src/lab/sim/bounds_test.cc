@@ -77,7 +77,7 @@ TEST(BoundsOf, NoRunWithoutNoiseIsShorter) {
 }
 
 TEST(BoundsOf, ASlowdownLimitRaisesTheBound) {
-  // Two of these tasks on one GPU each take 1 + 0.8 * 0.6 times as long as when running alone.
+  // Two of these tasks sharing a GPU each take 1 + 0.8 * 0.6 times as long as alone.
   const trace::Workload heavy = Made(0.6, 0.8, 0.6, 4'000);
   const std::vector<Arrival> arrivals(8, {base::Duration{0}, &heavy});
   const Cluster cluster = *ParseCluster("2xA100-40GB");

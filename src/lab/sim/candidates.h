@@ -1,4 +1,4 @@
-// The servers of a run, and which of them are able to run a task at all, for the cluster's queue.
+// The servers of a run, and which tasks each of them could ever run, for the cluster's queue.
 // Private to sim.
 #pragma once
 
@@ -48,7 +48,7 @@ struct Server {
   base::Time next_tick{};  // only valid if a tick is set
   std::deque<Samples> on_the_way;
 };
-// This is a deque because a server's core cannot be moved.
+// A deque, because servers cannot be moved in memory.
 using Servers = std::deque<Server>;
 
 // The key of a group: its workload, CPU cores, GPU type, QOS, account, user (if relevant),
@@ -64,7 +64,7 @@ struct Alike {
   std::optional<core::Estimate> estimate;
   core::Profile profile;
   CountAsked asked;  // what Slurm allocates on each server
-  // Whether an empty server of each kind could take the task, indexed by kind.
+  // True if an empty server of the kind could take the task; indexed by kind.
   std::vector<std::optional<bool>> could_take;
 
   // A server's answer (AskedPlacing): how well the task would fit, or empty if it cannot start now.
@@ -87,9 +87,8 @@ class Candidates {
   Candidates(const RunOptions& options, const Layout& layout, const Servers& servers,
              Predictions& predictions);
 
-  // The group that this task belongs to.
   std::shared_ptr<Alike> AlikeOf(const Job& job);
-  // Whether this server could take a task of the group if it were empty.
+  // True if this server could take a task of the group when empty.
   bool CouldTake(Alike& alike, std::uint32_t server) const;
   bool AnyCould(Alike& alike, std::optional<std::uint32_t> except = {}) const;
   // Returns as many free servers (`is_free`) of one kind as the task needs, or an empty list if

@@ -49,7 +49,8 @@ Result<std::vector<GpuType>> ParseShape(std::string_view shape);
 // A GPU in a server shape that may contain MIG partitions.
 struct ShapedGpu {
   GpuType type;
-  // Empty optional: MIG is off. Empty list: MIG is on but there are no instances.
+  // An empty optional means that MIG is off; an empty list means that MIG is on but has no
+  // instances.
   std::optional<std::vector<MigSlices>> mig;
 };
 // Parses a shape with MIG partitions, which apply to each GPU of a group:

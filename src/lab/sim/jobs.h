@@ -1,4 +1,4 @@
-// The tasks of a run between their submission and their end. Private to sim.
+// Tracks the tasks of a run from submission to end. Private to sim.
 #pragma once
 
 #include <cstddef>
@@ -64,7 +64,7 @@ struct JobAttempt {
   bool saved = false;               // the task was asked to checkpoint and exits on its own
   bool holds = false;               // holds GPU memory, from its first allocation on
   base::Time ends{};
-  // When the next of these is due; kUnset: never.
+  // Due times; kUnset means never.
   base::Time memory_steps = kUnset;
   base::Time checkpoints = kUnset;
   base::Time slot_ends = kUnset;
@@ -98,14 +98,14 @@ struct Job {
   bool Computes() const { return phase == Phase::kComputing; }
 };
 
-// Whether the job needs more GPUs than one server has.
+// True if the job needs more GPUs than any single server has.
 bool IsGang(const Layout& layout, const Job& job);
 // Number of GPUs that the job has on that server.
 int GpusOn(const Layout& layout, const Job& job, std::uint32_t server);
 // CPU cores that the job's data loading needs across all its servers.
 double CoresOf(const RunOptions& options, const Job& job);
-// The task's request to this server. For a task on several servers, the request covers this
-// server's part. Without a server, it covers the whole cluster.
+// Builds the task's request to `server`; for a task on several servers, only that server's part.
+// Without `server`, the request covers the whole cluster.
 core::TaskRequest RequestOf(const RunOptions& options, const Layout& layout, const Job& job,
                             std::optional<std::uint32_t> server = std::nullopt);
 
@@ -134,8 +134,8 @@ class Jobs {
   std::unordered_map<std::uint64_t, JobIndex> index_of_;  // by task id; only for lookups
 };
 
-// The purposes of a task's random values. A value depends only on the seed, the task and the
-// purpose, so runs of different policies with the same seed have the same tasks.
+// What a task's random values are for. A value depends only on the seed, the task and the purpose,
+// so the tasks of runs with the same seed are the same under all policies.
 enum class Draw : std::uint64_t { kNoise, kFailure, kEstimate, kProfile };
 
 inline base::Rng Chance(std::uint64_t seed, Draw draw, std::uint64_t task) {

@@ -23,7 +23,7 @@ class Layout {
     double fastest = 0;      // GpuType::relative_speed of its fastest GPU
   };
 
-  // divided: whether the cards are partitioned with MIG. The cluster must outlive this object.
+  // divided: true if the cards are partitioned with MIG. The cluster must outlive this object.
   Layout(const Cluster& cluster, const MigProfile& mig, bool divided);
 
   const std::vector<Server>& servers() const { return servers_; }

@@ -46,7 +46,7 @@ class Machines {
   void RemoveProcess(std::uint32_t gpu);
   int IdleGpus(std::uint32_t server) const { return hosts_[server].idle_gpus; }
 
-  // Whether the task's first allocation fits.
+  // True if the task's first allocation fits.
   bool HasRoom(const Resident& resident) const;
   // The task allocates its memory and starts to compute.
   void Enter(base::Time now, std::uint32_t job, Resident resident);
@@ -83,8 +83,7 @@ class Machines {
   };
 
   std::int64_t FirstMib(const Resident& resident, std::size_t part) const;
-  // Whether a part of a task can grow from `held_mib` to `mib` on its GPU, which `tasks` tasks
-  // share.
+  // True if a part of a task can grow from `held_mib` to `mib` on a GPU that `tasks` tasks share.
   bool Fits(const Resident& resident, std::size_t part, std::int64_t mib, std::int64_t held_mib,
             std::int64_t tasks) const;
   double CoresOn(const Resident& resident, std::uint32_t server) const;

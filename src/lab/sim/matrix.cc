@@ -13,7 +13,7 @@
 namespace carma::sim {
 namespace {
 
-// Calls work(0) … work(count - 1), each once, on at most `threads` threads (0: one per core)
+// Calls work(0) … work(count - 1) once each on up to `threads` threads (0 means one per core),
 // including the caller's. Returns when all calls have returned.
 void ForEachIndex(std::size_t count, int threads, const std::function<void(std::size_t)>& work) {
   std::atomic<std::size_t> next{0};
@@ -43,7 +43,7 @@ report::Metrics MetricsOf(const Cluster& cluster, const report::Tally& tally, co
   return metrics;
 }
 
-// Whether two policies have the same bounds. Only the bound for a slowdown limit depends on the
+// True if two policies have the same bounds. Only the bound for a slowdown limit depends on the
 // sharing method.
 bool ShareBounds(const RunOptions& a, const RunOptions& b) {
   return a.memory.load == b.memory.load && a.memory.first_share == b.memory.first_share &&
@@ -86,7 +86,7 @@ Result<std::vector<std::vector<report::Metrics>>> SimulateMatrix(
     const Cluster& cluster, std::span<const Arrival> arrivals, std::span<const RunOptions> policies,
     int runs, int threads, const std::function<void(std::size_t)>& done) {
   if (runs < 1) return Invalid("expected at least one run");
-  // A long run of one policy would delay the error of another.
+  // Checks every policy before running any, so an invalid one is reported right away.
   for (const RunOptions& policy : policies) CARMA_TRY(CheckRun(cluster, arrivals, policy));
   const std::vector<std::vector<report::Bound>> bounds = BoundsOfAll(cluster, arrivals, policies);
   const auto each = static_cast<std::size_t>(runs);
@@ -99,8 +99,8 @@ Result<std::vector<std::vector<report::Metrics>>> SimulateMatrix(
   ForEachIndex(ends.size(), threads, [&](std::size_t i) {
     const std::size_t policy = i / each;
     const std::size_t first = i % each;
-    // If the policy carries its history over, each run needs the results of the previous one, so a
-    // single call does all its runs in order.
+    // If a policy carries its history over, each of its runs depends on the one before, so a single
+    // call does them all in order.
     const bool chained = policies[policy].estimates.carries;
     if (chained && first > 0) return;
     RunOptions options = policies[policy];

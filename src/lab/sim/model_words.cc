@@ -45,7 +45,7 @@ constexpr ModelWord kWords[] = {
      Sets<AT(interference.mps_oversubscription), 0, 100>},
     {"streams", kNumber, "mutual slowdown of tasks that take turns on a GPU (1.5)",
      Sets<AT(interference.streams_a), 0, 100>},
-    {"cpu_cores", "number from 0 to 1e6", "CPU cores shared by a server's tasks; 0: unlimited",
+    {"cpu_cores", "number from 0 to 1e6", "CPU cores shared by a server's tasks; 0 means unlimited",
      Sets<AT(host.cores), 0, 1'000'000>},
     {"cpu_cores_wanted", "number from 0 to 1e6",
      "CPU cores that a task uses per GPU, unless the trace specifies them (8)",
@@ -55,7 +55,7 @@ constexpr ModelWord kWords[] = {
     {"failures", "number from 0 to 1000",
      "failures other than out of memory, per hour of running alone on an A100 (0)",
      Sets<AT(failures.per_hour), 0, 1000>},
-    {"checkpoint", kSpan, "interval between a task's checkpoints; 0s: none",
+    {"checkpoint", kSpan, "interval between a task's checkpoints; 0s means none",
      Sets<AT(checkpoints.every)>},
     {"checkpoint_cost", kSpan,
      "time to write a checkpoint; the task makes no progress meanwhile (0s)",
@@ -65,7 +65,7 @@ constexpr ModelWord kWords[] = {
     {"stop", kSpan, "time a task takes to exit after being stopped (2s)", Sets<AT(stopping.takes)>},
     {"progress", kShare, "share of tasks that print their progress (0)",
      Sets<AT(progress.share), 0, 1>},
-    {"time_slot", kSpan, "run time after which a task is requeued if others are waiting; 0s: never",
+    {"time_slot", kSpan, "run time after which a task is requeued if others wait; 0s means never",
      Sets<AT(time_slot)>},
 };
 #undef AT
@@ -91,7 +91,7 @@ bool Set(std::int64_t& target_mib, std::string_view value) {
 }
 
 bool Set(base::Duration& target, std::string_view value) {
-  // A unit is required because a bare number would mean minutes, but times are shown in seconds.
+  // Requires a unit: a bare number would mean minutes, although times are shown in seconds.
   const bool has_unit = !value.empty() && std::string_view("smhd").contains(value.back());
   return SetIf(target, base::ParseSpan(has_unit ? value : ""));
 }

@@ -12,7 +12,7 @@
 
 namespace carma::sim {
 
-// Stores the value of an optional or a Result and returns whether it has one.
+// Stores the value of an optional or a Result. Returns false if it has none.
 template <class Target, class Maybe>
 bool SetIf(Target& target, Maybe value) {
   if (!value) return false;

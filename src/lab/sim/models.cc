@@ -21,7 +21,7 @@ namespace {
 constexpr int kRampSteps = 4;
 constexpr base::Duration kGrowthStep{600'000};
 
-// Number of ramp steps that are done at time `since`: 0..kRampSteps.
+// Number of ramp steps completed at time `since`: 0..kRampSteps.
 int RampSteps(const MemoryModel& model, base::Duration since) {
   if (since >= model.ramp) return kRampSteps;
   return static_cast<int>(since * kRampSteps / model.ramp);

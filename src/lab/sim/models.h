@@ -27,15 +27,13 @@ struct PowerModel {
 };
 double PowerW(const PowerModel& model, double smact);
 
-// The data loaders of all tasks on a server share its CPU cores. This option is off by default
-// because the measured runs hint at the effect (tasks ran 10 to 25 % longer while a demanding task
-// was running on another GPU) but are not enough to fit its constants. A task that needs no cores
-// is not slowed down.
+// The data loaders of all tasks on a server share its CPU cores. Off by default: in the measured
+// runs, tasks took 10 to 25 % longer while a demanding task ran on another GPU, but that is not
+// enough data to fit the constants. A task that needs no cores is not slowed down.
 struct HostContention {
   double cores = 0;               // 0: not modelled
   double cores_per_gpu_task = 8;  // busy cores per GPU if a task does not specify a number
-  // Whether the server promises cores to tasks, and so does not start more tasks than its cores
-  // allow.
+  // True if the server promises cores to tasks and never starts more tasks than its cores allow.
   bool promised = false;
 };
 // Factor in (0, 1] for the speed of a server's tasks when they need `wanted` cores in total.
@@ -60,11 +58,11 @@ struct ShownProgress {
   double share = 0;     // share of tasks that print their progress
   double noise = 0.05;  // standard deviation of a random factor on the speed that the daemon reads
   base::Duration every{600'000};  // time between two evaluations of a task
-  // Duration of an evaluation. Meanwhile the task prints nothing new.
+  // Duration of an evaluation, during which the task prints nothing new.
   base::Duration evaluates{60'000};
 };
 
-// Time that a stopped task needs to exit. Until then it keeps its memory and makes no progress.
+// Time that a stopped task takes to exit. It keeps its memory until then but makes no progress.
 struct Stopping {
   base::Duration takes{2'000};
 };

@@ -46,15 +46,15 @@ core::GpuSampled Monitor::Sample(std::uint32_t gpu, base::Time taken) {
 }
 
 bool Monitor::IsMoving(std::uint32_t gpu) const {
-  // The monitor first sees a new task up to one period after the start. It needs the warm-up and
-  // one more window to measure the task's activity, and by then the GPU has settled too.
+  // The monitor may not see a new task until one period after its start. Measuring the task's
+  // activity takes the warm-up and another window; the GPU has settled by then.
   const base::Duration settles = options_.window + options_.period + core::kActivityWarmUp;
   return machines_.Loading(gpu) > 0 ||
          observed_[gpu].sampled < machines_.gpu(gpu).changed() + settles;
 }
 
-// Whether further samples could allow a waiting task to start. Samples do not change while nothing
-// on the server changes.
+// True if further samples could allow a waiting task to start. Samples stay the same as long as
+// nothing on the server changes.
 bool Monitor::MayOpen(std::uint32_t index, const Queue& queue) const {
   if (queue.recovering > 0) return true;
   return queue.waiting > 0 &&

@@ -15,14 +15,14 @@
 
 namespace carma::sim {
 
-// Samples are taken in the last millisecond of each period, and most of them cannot change a
-// decision. In on-demand mode, a GPU is therefore sampled only in three cases: at the first tick
-// after each change (when the scheduler would have seen the memory change), at every tick while
-// tasks wait and something changes, and once before a decision after a quiet period. The scheduler
-// then decides as if it had seen every sample.
+// Samples are taken in the last millisecond of each period, but most of them cannot change a
+// decision. In on-demand mode, a GPU is sampled only at the first tick after each change (when the
+// scheduler would have seen the memory change), at every tick while tasks wait and something
+// changes, and once before a decision after a quiet period. The scheduler's decisions are the same
+// as if it had seen every sample.
 class Monitor {
  public:
-  // How many tasks in a server's core do not have GPUs yet.
+  // Counts the tasks in a server's scheduler that have no GPUs yet.
   struct Queue {
     int waiting = 0;
     int recovering = 0;  // how many of the `waiting` tasks are in the recovery queue
@@ -39,7 +39,7 @@ class Monitor {
   // In on-demand mode, adds to `events` the samples that a decision at `now` needs.
   void CatchUp(std::uint32_t server, base::Time now, const Queue& queue,
                std::vector<core::Event>& events);
-  // Whether the next tick must take a sample.
+  // True if the next tick must take a sample.
   bool WantsTick(std::uint32_t server, const Queue& queue) const;
   base::Time TickAfter(base::Time when) const;
 

@@ -30,7 +30,7 @@ std::int64_t NodeCounts::UnitsOf(const Node& node, std::uint32_t pool,
   // A task on several GPUs requests whole GPUs instead of shards.
   const bool gpus = gres_ != Gres::kCarma && asked.gpus > 1;
   if (asked.whole || gpus) return all;
-  // A GPU's limit is its part of the node's total, not the GPU's own size, because rounding may
+  // A GPU's limit is its share of the node's total rather than its own size, because rounding may
   // have made the total smaller than the sum over the GPUs.
   const std::int64_t most =
       gres_ == Gres::kCarma ? std::max<std::int64_t>(1, all / node.gpus) : all;

@@ -16,7 +16,7 @@ namespace carma::sim {
 // A task's request to one node.
 struct CountAsked {
   int gpus = 1;
-  // Memory of each GPU; default: all of it.
+  // Memory per GPU; all of it by default.
   std::int64_t memory_mib = std::numeric_limits<std::int64_t>::max();
   bool whole = false;  // requests the whole node exclusively
 };
@@ -28,7 +28,7 @@ class NodeCounts {
   // usable_mib: usable memory of each of the node's GPUs. Nodes are numbered from 0.
   void AddNode(std::span<const std::int64_t> usable_mib);
 
-  // Requested memory is rounded up to whole GiB, but counts as at most what the GPU (or node) has.
+  // Requested memory is rounded up to whole GiB and capped at the memory of the GPU (or node).
   bool Fits(std::uint32_t node, const CountAsked& asked) const { return Fits(nodes_[node], asked); }
   // Books a request that fits. Returns the chosen GPUs; none with Gres::kCarma.
   std::vector<std::uint32_t> Book(std::uint32_t node, std::uint64_t task, const CountAsked& asked,
@@ -40,7 +40,7 @@ class NodeCounts {
   // on an empty node.
   std::optional<base::Time> FitsFrom(std::uint32_t node, const CountAsked& asked,
                                      base::Time now) const;
-  // Whether `asked` would still fit at time `at` if `other`, which runs longer, were booked first.
+  // True if `asked` would still fit at time `at` after booking `other`, which runs longer.
   bool FitsBeside(std::uint32_t node, const CountAsked& asked, base::Time at,
                   const CountAsked& other) const;
 
@@ -72,7 +72,7 @@ class NodeCounts {
   bool Fits(const Node& node, const CountAsked& asked) const;
   // The pools that the request uses, with the units from each. The request must fit.
   std::vector<Part> PartsFor(const Node& node, const CountAsked& asked) const;
-  // The node as it is once all tasks that end by `at` have left.
+  // The node after all tasks that end by `at` have left.
   static Node At(const Node& node, base::Time at);
 
   Gres gres_;

@@ -17,7 +17,6 @@ namespace carma::sim {
 
 inline constexpr std::size_t kMaxPairs = 100'000;
 
-// One task of a pair.
 struct PairedTask {
   double speed = 1;  // relative to running alone
   // SM activity when running alone, 0..1, or nvidia-smi's utilisation, an upper bound on it.

@@ -53,10 +53,10 @@ std::optional<IdleFirst::Placed> IdleFirst::Next() {
   const std::shared_ptr<Alike> alike = candidates_.AlikeOf(jobs_[head]);
   const auto best = std::ranges::find_if(
       open_, [&](const Key& key) { return candidates_.CouldTake(*alike, std::get<2>(key)); });
-  // If a busy server could take the task once that server is idle, the task waits.
+  // The task waits if a server that is busy now could take it when idle.
   if (best == open_.end() && candidates_.AnyCould(*alike)) return std::nullopt;
   queue_.pop_front();
-  // If no server can take the task, the first open one will reject it.
+  // A task that no server can take goes to the first open one, which will reject it.
   return Placed{head, std::get<2>(best == open_.end() ? *open_.begin() : *best)};
 }
 
@@ -209,9 +209,9 @@ bool AskedPlacing::IsKeptFrom(const Job& job, std::uint32_t node) const {
   return kept_for_ && *kept_for_ != core::Number(job.id) && std::ranges::count(kept_, node) > 0;
 }
 
-// If other tasks have been starting ahead of a waiting task for at least pass_limit, reserves the
-// servers that the waiting task needs, starting with those that have the fewest tasks. A reserved
-// server does not accept other tasks until this task has started.
+// Once other tasks have been starting ahead of a waiting task for pass_limit, reserves the servers
+// that it needs, preferring those with the fewest tasks. A reserved server accepts no other tasks
+// until this task has started.
 void AskedPlacing::KeepServers(std::span<const LinesAbove::Waiting> looked_at, base::Time now) {
   if (kept_for_ || !options_.policy.pass_limit || looked_at.size() < 2) return;
   const auto since = [this](const LinesAbove::Waiting& each) {

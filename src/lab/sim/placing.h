@@ -34,7 +34,7 @@ class IdleFirst {
     std::uint32_t server = 0;
   };
 
-  // All arguments must outlive this object; the servers must exist already.
+  // The servers must already exist, and all arguments must outlive this object.
   IdleFirst(const Servers& servers, const Machines& machines, const Jobs& jobs,
             Candidates& candidates);
 
@@ -106,7 +106,7 @@ class SlurmPlacing {
 // placed task starts immediately unless something unforeseen happens.
 class AskedPlacing {
  public:
-  // All arguments must outlive this object; the servers must exist already.
+  // The servers must already exist, and all arguments must outlive this object.
   AskedPlacing(const RunOptions& options, const Layout& layout, const Servers& servers,
                const LinesAbove& lines, const Jobs& jobs, const Candidates& candidates);
 
@@ -116,8 +116,8 @@ class AskedPlacing {
   void Place(base::Time now, const PlaceTask& place);
   // Call this after servers have been assigned to the task.
   void Placed(const Job& job);
-  // When the next report of samples is due. The servers' decisions are visible at once, without a
-  // report.
+  // When the next report of samples is due. The servers' decisions need no report; they are visible
+  // immediately.
   base::Time ReportsBy() const { return reported_ + options_.above.report_every; }
   void Reported(base::Time now) { reported_ = now; }
 

@@ -28,7 +28,7 @@ task::TaskSpec SpecOf(const trace::Workload& workload) {
   return spec;
 }
 
-// Whether an estimate is a measured peak instead of a prediction.
+// True if an estimate is a measured peak rather than a prediction.
 bool IsMeasured(const core::Estimate& estimate) {
   return estimate.method == kFromHistory || estimate.method == "prior";
 }
@@ -87,8 +87,8 @@ const estimate::Appraisal& Predictions::Appraised(const trace::Workload& workloa
 std::optional<core::Estimate> Predictions::Unchanged(const Job& job) {
   if (appraiser_) return Appraised(job.workload(), job.uid).estimate;
   const trace::MemoryEstimate told = trace::Estimate(job.workload(), options_.estimates.source);
-  // The original system has no exclusive tasks, so a task without an estimate requests a GPU's
-  // whole memory.
+  // The original system has no exclusive tasks, so a task without an estimate requests all of a
+  // GPU's memory.
   const bool asks_for_all = told.whole_gpu && options_.policy.pacing != core::Pacing::kImmediate;
   const std::optional<std::int64_t> mib = asks_for_all ? layout_.largest_mib() : told.mib;
   if (!mib) return std::nullopt;
@@ -142,7 +142,7 @@ core::Profile Predictions::ProfileOf(const Job& job) {
   return profile;
 }
 
-// A user's tasks of one workload count as runs of one program, so they share a kind.
+// A user's tasks with the same workload count as runs of one program, so they get the same kind.
 core::EstimateReady Predictions::AnswerFor(const Job& job) {
   const std::optional<core::Estimate> estimate =
       job.above.raised_mib ? core::Estimate{*job.above.raised_mib, "raised"} : EstimateOf(job);

@@ -57,7 +57,7 @@ class Predictions {
   // The task's memory estimate; empty if there is none.
   std::optional<core::Estimate> EstimateOf(const Job& job);
   core::Profile ProfileOf(const Job& job);
-  // The estimate before the error model changes it.
+  // The estimate before random errors are applied.
   std::optional<core::Estimate> Unchanged(const Job& job);
 
   const RunOptions& options_;

@@ -43,7 +43,7 @@ class Series {
 
 class Recorder {
  public:
-  // `from`: time of the first submission.
+  // `from` is the time of the first submission.
   Recorder(const Cluster& cluster, std::size_t points_per_gpu, base::Time from);
   void Add(report::RunTask task) { record_.tasks.push_back(std::move(task)); }
   Series& OfDevice(std::size_t device) { return series_[device]; }

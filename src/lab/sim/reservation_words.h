@@ -10,16 +10,16 @@
 
 namespace carma::sim {
 
-// Parses words of `carma reserve`, separated by spaces: "for=ada,bob gpus=0,1 from=9h for-time=8h
-// repeat=weekdays until=30d", "for=nobody count=2 type=a100 from=1d to=2d". Times are relative to
-// the first submission (0 in Reservation::from), which counts as a Monday at midnight. The
-// reservation applies to each server. Reservations for accounts or classes are not supported.
-// Returns kInvalid with a message that says what was expected.
+// Parses the keywords of `carma reserve`, separated by spaces: "for=ada,bob gpus=0,1 from=9h
+// for-time=8h repeat=weekdays until=30d", "for=nobody count=2 type=a100 from=1d to=2d". Times are
+// relative to the first submission (0 in Reservation::from), which is treated as midnight on a
+// Monday. The reservation applies to each server. Reservations for accounts or classes are not
+// supported. Returns kInvalid with a message that says what was expected.
 Result<core::Reservation> ParseReservation(std::string_view text);
 
-// The periods in force at `now` or beginning before `horizon`, and the next period of each
-// reservation. The reservations are numbered from 1, for ReservationBook. `first`: time of the
-// first submission.
+// Returns the periods that are active at `now` or begin before `horizon`, plus the next period of
+// each reservation. Reservations are numbered from 1, for ReservationBook. `first` is the time of
+// the first submission.
 std::vector<core::ReservedPeriod> PeriodsOf(std::span<const core::Reservation> reservations,
                                             core::Time first, core::Time now, core::Time horizon);
 

@@ -1,6 +1,6 @@
-// Compares a measured run with the interference model, task by task. Placements and times come from
-// the measurement, and only the speeds are computed, so effects of the policy, the queue or memory
-// cannot hide an error in the model.
+// Compares a measured run with the interference model, task by task. Placements and times are taken
+// from the measurement and only the speeds are computed, so the policy, the queue and memory cannot
+// hide an error in the model.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,6 @@ namespace carma::sim {
 
 inline constexpr std::size_t kMaxMeasuredRows = 1'000;
 
-// One task of a measured run.
 struct MeasuredTask {
   struct Part {  // on one GPU, from the task's first allocation there to its end
     int gpu = 0;
@@ -37,8 +36,8 @@ Result<std::vector<MeasuredTask>> ParseMeasuredTasks(std::string_view csv, std::
 
 // Returns the load that a task puts on one of its GPUs; `part` is that GPU's index within the task.
 using LoadOfPart = std::function<Load(const trace::Workload& workload, std::size_t part)>;
-// LoadAsListed uses the catalogue's parameters, and guesses for a workload without measurements.
-// LoadAsGuessed always guesses (core::GuessMps).
+// LoadAsListed returns the catalogue's parameters, which are guesses if the workload was not
+// measured. LoadAsGuessed always guesses (core::GuessMps).
 Load LoadAsListed(const trace::Workload& workload, std::size_t part);
 Load LoadAsGuessed(const trace::Workload& workload, std::size_t part);
 
@@ -62,9 +61,9 @@ struct Residency {
   Agreement counted;              // of the log slowdowns of tasks that ran at least least_s
 };
 
-// Tasks that ran for less than least_s are left out of the agreement, because their measured
-// slowdown is unreliable, but they still slow down other tasks. Returns kInvalid if the catalogue
-// lacks a workload, cannot replay it, or lists it with a different number of GPUs.
+// Tasks that ran for less than least_s are excluded from the agreement because their measured
+// slowdown is unreliable, but they still slow down other tasks. Returns kInvalid if a workload is
+// not in the catalogue, cannot be replayed, or is listed with a different number of GPUs.
 Result<Residency> ReplayResidency(const std::vector<MeasuredTask>& tasks,
                                   const trace::Catalogue& catalogue, const Interference& model,
                                   const LoadOfPart& load, double least_s = 0);

@@ -36,7 +36,7 @@ class Results {
   void TaskEnded(Job& job, core::TaskState state, const std::string& reason, base::Time now);
 
   const Totals& so_far() const { return totals_; }
-  // Number of attempts stopped since the last time that any task ended or saved work.
+  // Number of attempts stopped since a task last ended or saved work.
   std::int64_t starts_in_vain() const { return starts_in_vain_; }
   // Call this after the last task has ended. `devices`: all cards.
   RunResult Finish(std::vector<SimDevice>& devices, std::int64_t samples);

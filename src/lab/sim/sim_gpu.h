@@ -35,8 +35,8 @@ class SimGpu {
   void Remove(std::uint32_t job);
   void Resize(std::uint32_t job, std::int64_t mib);
 
-  // Sets the activity from `now` on. Call it in order of time. Activity older than `keep` may be
-  // dropped.
+  // Sets the activity from `now` on. Calls must be in chronological order. Activity older than
+  // `keep` may be dropped.
   void SetActivity(base::Time now, double sm_active, base::Duration keep);
   // Exact mean of the activity over [from, to]; the activity at `to` if from == to.
   double MeanActivity(base::Time from, base::Time to) const;
@@ -61,15 +61,15 @@ class SimGpu {
   std::uint64_t changes_ = 0;
 };
 
-// A card that integrates its memory use, activity and power over the run. The integrals are exact
-// because these values are constant between two changes.
+// A card that integrates its memory usage, activity and power over the run. The integrals are exact
+// because these values are constant between changes.
 class SimDevice {
  public:
   SimDevice(const PowerModel& power, base::Time from);
 
-  // Sets the card's memory use and activity from `now` on.
+  // Sets the card's memory usage and activity from `now` on.
   void Set(base::Time now, std::int64_t used_mib, double sm_active);
-  // Integrates up to `now`.
+  // Brings the integrals up to date at `now`.
   void Advance(base::Time now);
 
   std::int64_t used_mib() const { return used_mib_; }

@@ -87,7 +87,7 @@ Result<Unit> CheckOptions(const RunOptions& options) {
   return Unit{};
 }
 
-// Checks the reservations against every server, because they apply to each server.
+// Checks that the reservations are possible on every server.
 Result<Unit> CheckBookings(const Cluster& cluster,
                            std::span<const core::Reservation> reservations) {
   if (reservations.empty()) return Unit{};

@@ -77,16 +77,16 @@ Result<std::vector<Arrival>> Arrivals(const trace::TaskTrace& trace,
 // Model summaries by workload name, as users would submit them with their tasks.
 using Summaries = std::map<std::string, estimate::Summary>;
 
-// How tasks' peaks are estimated: by an estimator of `carma estimate`, as in carmad, or by figures
-// given in advance. As in carmad, the promise for a predicted peak (from a method, or a figure with
-// random errors) is capped at the memory of the largest GPU, so only a user-specified peak can be
-// too large for the server.
+// How peak memory is estimated: by an estimator of `carma estimate`, as in carmad, or from values
+// given in advance. Also as in carmad, the promise for a predicted peak (from an estimator, or a
+// value with random errors) is capped at the memory of the largest GPU. Only a peak specified by
+// the user can therefore be too large for the server.
 struct EstimateOptions {
   std::string_view source = "none";  // for trace::ParseEstimateSource; only used without a method
 
-  // Name of one of estimate::Estimators(); empty: use `source`. As in carmad, the estimator is
-  // asked at each submission and learns from finished tasks (predictions.h). All servers share what
-  // it has learned.
+  // Name from estimate::Estimators(), or empty to use `source`. As in carmad, the estimator is
+  // asked at each submission and learns from finished tasks (predictions.h). What it learns is
+  // shared by all servers.
   std::string method;
   double coverage = 0.9;  // coverage of the promised upper bounds; 0: promise the point estimate
   std::shared_ptr<const Summaries> summaries;  // null: no summaries
@@ -119,14 +119,14 @@ struct EstimateOptions {
   base::Duration takes{0};
 };
 
-// How the monitor takes samples for the core.
+// How the monitor takes samples for the scheduler.
 struct MonitorOptions {
   enum class Mode {
     // Takes only the samples that can change a decision. The results are the same as with
     // kPeriodic, but the run is faster.
     kOnDemand,
     kPeriodic,  // every sample of every GPU, as carmad's monitor does
-    // Takes no samples, so decisions are based on claims alone. The policy's SM cap and settling
+    // Takes no samples, so decisions are based on claims alone and the policy's SM cap and settling
     // do not apply.
     kNone,
   };
@@ -169,9 +169,9 @@ struct RunOptions {
   Checkpoints checkpoints;
   Stopping stopping;
   ShownProgress progress;
-  // Length of a time slice; 0: no time slices. A task that has run for one time slice while others
-  // are waiting is requeued, as if by `carma requeue`, behind tasks that have had fewer time
-  // slices. It keeps running if no task is waiting, or if a stop would lose all its work.
+  // Length of a time slice; 0 disables time slices. A task that has run for one time slice while
+  // others are waiting is requeued, as if by `carma requeue`, behind tasks that have had fewer time
+  // slices. It keeps running if no task is waiting, or if stopping it would lose all its work.
   base::Duration time_slot{0};
 
   int max_recoveries = 3;  // per task; the published versions have no limit
@@ -180,10 +180,10 @@ struct RunOptions {
   double noise = 0;
   std::uint64_t seed = 1;
 
-  // Only for BoundsOf (bounds.h): the maximum slowdown of tasks; 0: no limit.
+  // Maximum slowdown of tasks; 0 means no limit. Used only by BoundsOf (bounds.h).
   double slowdown_limit = 0;
 
-  // Records every task and the series of every GPU in RunResult::record. Without it, memory use
+  // Records every task and the series of every GPU in RunResult::record. Without it, memory usage
   // does not grow with the length of the trace.
   bool record = false;
   std::size_t points_per_gpu =

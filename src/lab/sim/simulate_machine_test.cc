@@ -89,7 +89,7 @@ TEST(SimulateMachine, EachTaskNeedsItsOwnCores) {
   std::vector<Arrival> told = load;
   told[1].cpus = 8;
   EXPECT_NEAR(Play(MakeWorld("4xA100-40GB"), told, options).totals.makespan_s, 1'014, 0.01);
-  // If the server promises cores, the second task waits for the first.
+  // If cores are promised, the second task has to wait for the first.
   options.host.promised = true;
   const Totals promised = Play(MakeWorld("4xA100-40GB"), load, options).totals;
   EXPECT_NEAR(promised.makespan_s, 2'028, 1);

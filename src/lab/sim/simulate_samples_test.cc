@@ -104,7 +104,7 @@ TEST(SimulateSamples, SamplesOnDemandGiveTheSameRunAsAllSamples) {
                   o.estimates.source = "none";
                 }},
        }) {
-    // Tests a settle timeout shorter than the load time, and the usual one.
+    // Tests a settle timeout that is shorter than the load time as well as the usual one.
     for (const Duration settle_timeout : {Duration{10'000}, Duration{180'000}}) {
       RunOptions options;
       options.policy.settle_timeout = settle_timeout;

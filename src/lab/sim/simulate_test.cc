@@ -52,8 +52,7 @@ TEST(Simulate, TwoTasksSlowEachOtherDownOnlyWhileBothRun) {
   const trace::Workload two = MakeWorkload("two", 1, 1'500, 0.3, 10'000);
   const RunResult run =
       Play(MakeWorld("A100-40GB"), {{Duration{0}, &one}, {Duration{0}, &two}}, Immediate());
-  // The slowdowns 1 + s * p are 1.15 and 1.2 while the first task runs. After that, the second task
-  // is alone.
+  // The slowdowns 1 + s * p are 1.15 and 1.2 until the first task ends; then the second runs alone.
   const double first_s = 1'000 * 1.15;
   const double second_s = first_s + (1'500 - first_s / 1.2);
   EXPECT_NEAR(base::Seconds(*run.record->tasks[0].ended - run.record->from), 14 + first_s, 0.002);

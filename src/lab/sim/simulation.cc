@@ -12,17 +12,17 @@
 namespace carma::sim {
 namespace {
 
-// Each simulated scheduler is given the reservations of the next ten days. The list is renewed
-// daily.
+// Each simulated scheduler knows the reservations for the next ten days. Its list is updated daily.
 constexpr base::Duration kTold = std::chrono::hours(10 * 24);
 constexpr base::Duration kOneDay = std::chrono::hours(24);
 constexpr int kMostStillDays = 400;
-// The published system's control loop and monitoring window (92 s) are not synchronized with
-// submissions. So a perturbed run's first submission comes at a random time in the longer period.
+// The published system's control loop and its monitoring window (92 s) are not synchronized with
+// submissions. The first submission of a perturbed run therefore comes at a random time within the
+// longer of these two periods.
 constexpr double kLongestRoundMs = 92'000;
 constexpr int kMostOnGpu = 48;
-// The run is abandoned if no task saves work or ends while more than kStartsOfFew + kStartsOfEach *
-// (number of unfinished tasks) attempts are stopped. By then, time slices that started at one
+// A run is abandoned after kStartsOfFew + kStartsOfEach * (number of unfinished tasks) attempts are
+// stopped without any task ending or saving work. By then, even time slices that started at one
 // second have grown to their maximum.
 constexpr std::int64_t kStartsOfEach = 100;
 constexpr std::int64_t kStartsOfFew = 1'000;

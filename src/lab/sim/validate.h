@@ -38,10 +38,10 @@ enum class Figure {
 };
 std::string_view FigureName(Figure figure);
 
-// Whether the figure was used to fit the models' constants and so cannot confirm them.
+// A calibration figure was used to fit the models' constants and so cannot confirm them.
 enum class Standing { kCalibration, kPrediction };
 
-// A policy of the evaluation with the simulator's settings for it.
+// A policy from the evaluation, with its simulator settings.
 struct PublishedPolicy {
   std::string_view label;  // "MAGM 2 GB 80 %"
   std::string_view mapper;
@@ -67,12 +67,12 @@ struct Comparison {
   double deviation = 0;  // standard deviation of single runs
   double low = 0;        // smallest value of a single run
   double high = 0;
-  // Required range of the mean, [from, to]; empty: the figure is only shown.
+  // Required range of the mean, [from, to]; empty if the figure is only shown.
   std::optional<double> from;
   std::optional<double> to;
   bool Agrees() const;
-  // Whether the published figure, which comes from a single run, is within the simulated spread
-  // (two standard deviations).
+  // True if the published figure, which comes from a single run, is within two standard deviations
+  // of the simulated mean.
   bool WithinNoise() const;
 };
 

@@ -8,12 +8,11 @@
 namespace carma::sim {
 namespace {
 
-// A smaller increase in saved work is only a rounding error.
+// Smaller increases in saved work are only rounding errors.
 constexpr double kGainS = 1e-3;
 
 base::Duration RoundUp(double seconds) {
-  // No timer needs to be set for later than this. Adding this to any time of a run does not
-  // overflow.
+  // Later than any timer needs to be. Can be added to any time of a run without overflow.
   constexpr double kLongestMs = 1e15;
   return base::Duration(static_cast<std::int64_t>(std::min(std::ceil(seconds * 1000), kLongestMs)));
 }
@@ -59,7 +58,7 @@ bool Work::Save(base::Time now, base::Duration cost) {
   const double saved_s = solo_s_ - attempt_s_ + DoneS();
   const bool gains = saved_s > saved_s_ + kGainS;
   saved_s_ = std::max(saved_s_, saved_s);
-  // The cost is converted from time to work at the current pace, so saving takes a slow task no
+  // Converts the cost from time to work at the current pace, so a checkpoint takes a slow task no
   // longer than a fast one.
   const double cost_s = base::Seconds(cost) * pace_;
   lost_s_ = lost_s_.value_or(0) + base::Seconds(cost);

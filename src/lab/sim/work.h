@@ -18,26 +18,26 @@ class Work {
   double solo_s() const { return solo_s_; }        // of the whole task
   double attempt_s() const { return attempt_s_; }  // of this attempt
   double pace() const { return pace_; }
-  // Whether the attempt will fail before its work is done, for a reason other than memory.
+  // True if the attempt will fail before its work is done, for a reason other than memory.
   bool Fails() const { return fails_after_s_ < attempt_s_; }
   double LeftS(base::Time now) const { return left_s_ - pace_ * base::Seconds(now - since_); }
-  // Whether this attempt has saved anything.
+  // True if this attempt has saved anything.
   bool HasSaved() const { return saved_s_ > solo_s_ - attempt_s_; }
   // Time lost to checkpoints and stops; empty if the task was never asked to checkpoint or stop.
   const std::optional<double>& lost_s() const { return lost_s_; }
 
-  // Starts an attempt that fails for a reason other than memory after this much work (infinite:
-  // never).
+  // Starts an attempt that fails after this much work for a reason other than memory. Infinity
+  // means that it does not fail.
   void Launch(double fails_after_s);
-  // Starts computing at `now`, with a pace of 0 until SetPace.
+  // Starts computing at `now`. The pace is 0 until SetPace is called.
   void Begin(base::Time now);
   // Advances the work to `now`, at the pace set by the last change.
   void Advance(base::Time now);
   void SetPace(base::Time now, double pace);
-  // Returns when the attempt will end at its current pace, but not earlier than `now`. Empty if no
-  // pace has been set yet.
+  // Returns the time at which the attempt will end at its current pace, but no earlier than `now`.
+  // Empty if no pace has been set yet.
   std::optional<base::Time> EndsAt(base::Time now) const;
-  // Writes a checkpoint, which takes `cost`. Returns whether it saves more work than before.
+  // Writes a checkpoint, which takes `cost`. Returns true if it saves more work than before.
   bool Save(base::Time now, base::Duration cost);
   // Stops the attempt and counts the lost time: `load` for loading the task again and, if it
   // `computes`, the work since its last checkpoint.

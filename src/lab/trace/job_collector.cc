@@ -164,7 +164,7 @@ Result<JobTrace> JobCollector::Finish(std::string_view format, LineReader& lines
     std::ranges::sort(trace_.jobs, earlier);
   trace_.format = format;
   if (dated) trace_.start_ms = clock;
-  // Times of more than a year count from 1970, not from the start of the trace.
+  // Times beyond one year count from 1970, not from the start of the trace.
   if (dated || trace_.jobs.front().submit > kMaxSubmission) StartAtFirstJob(trace_);
   trace_.sha256 = lines.Sha256Hex();
   return std::move(trace_);

@@ -14,8 +14,8 @@
 namespace carma::trace {
 namespace {
 
-// Alibaba's dates are invented, but the time of day is real. Time 0 is 8:00, because the times are
-// Unix times in a time zone that is eight hours ahead of UTC.
+// Alibaba's dates are invented, but the time of day is real. Time 0 is 8:00 because these are Unix
+// times and the cluster's time zone is UTC+8.
 constexpr std::int64_t kPaiClockMs = std::int64_t{8} * 3'600'000;
 
 // One row of a table. Columns are numbered as in the format's own list.

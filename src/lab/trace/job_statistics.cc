@@ -57,7 +57,6 @@ std::optional<double> DispersionPerHour(const std::vector<Job>& jobs) {
   return mean > 0 ? (squares / static_cast<double>(hours) - mean * mean) / mean : 0;
 }
 
-// The start or the end of a job.
 struct Change {
   Duration at{};
   int jobs = 0;  // 1: start, -1: end

@@ -20,8 +20,7 @@ struct Spread {
   double deviation = 0;  // standard deviation of the population
   double min = 0, p05 = 0, p25 = 0, p50 = 0, p75 = 0, p95 = 0, p99 = 0, max = 0;
 };
-// Quantiles interpolate linearly between the two nearest sorted numbers. The call reorders
-// `numbers`.
+// Quantiles interpolate linearly between the two nearest sorted numbers. Reorders `numbers`.
 Spread SpreadOf(std::vector<double>& numbers);
 
 struct Arrivals {

@@ -1,4 +1,4 @@
-// Tests of computations on cluster traces: statistics, samples, mappings, generated traces.
+// Tests the statistics, sampling, mapping and generation of cluster traces.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -26,8 +26,8 @@ inline constexpr base::Duration kMaxJobDuration = std::chrono::hours(10 * 366 * 
 
 enum class JobStatus : std::uint8_t { kUnknown, kPassed, kFailed, kKilled, kRunning, kPending };
 std::string_view JobStatusName(JobStatus status);  // "passed" …, "" for kUnknown
-// Parses the words of all formats, ignoring case: "Pass", "COMPLETED", "Terminated", "TIMEOUT" …
-// Returns kUnknown for "", and an empty optional for an unknown word.
+// Parses the status words of all formats, ignoring case: "Pass", "COMPLETED", "Terminated",
+// "TIMEOUT" … Returns kUnknown for "", and an empty optional for an unknown word.
 std::optional<JobStatus> ParseJobStatus(std::string_view word);
 
 // Assigns numbers to strings that many jobs share. The empty string is number 0.

@@ -19,7 +19,7 @@ void AppendWishes(std::string& text, std::string_view wishes) {
   text += wishes.empty() ? ",,,," : fmt::format(",{}", wishes);
 }
 
-// Keeps the cell on one line: bytes that are not text become '?'.
+// Replaces bytes that are not text with '?', which also keeps the cell on one line.
 void AppendCell(std::string& text, std::string_view name) {
   text += ',';
   text += base::CsvCell(base::Printable(name, kMaxNameBytes));
