@@ -11,9 +11,9 @@ namespace {
 using Needs = std::map<double, double>;  // amount -> MiB, non-decreasing
 
 constexpr double kFarthest = 4;  // predictions reach at most this factor beyond the measured range
-// Safety margins, as fractions of the predicted memory. For amounts above the largest measured one,
-// kBeyondAllowance is an additional fraction of the increase over the memory measured there. In
-// sweeps over batch sizes on one GPU, 95 % of the values are within these margins
+// Safety margins, as fractions of the predicted memory. kBeyondAllowance is added only above the
+// largest measured amount; it is a fraction of the predicted growth beyond the memory measured
+// there. In sweeps over batch sizes on one GPU, 95 % of the values are within these margins
 // (docs/evidence/estimators.md).
 constexpr double kAllowance = 0.06;
 constexpr double kFewAllowance = 0.06;  // additional margin with two amounts; smaller with more
@@ -71,8 +71,8 @@ Estimated Above(const Needs& needs, double amount, double allowance) {
   return {point, point * (1 + allowance) + kBeyondAllowance * growth};
 }
 
-// Memory may fall more slowly below the smallest measured amount. The bound is therefore the memory
-// needed at that amount, plus a margin.
+// Memory may fall more slowly below the smallest measured amount, so the bound is the memory needed
+// at that amount plus a margin.
 Estimated Below(const Needs& needs, double amount, double allowance) {
   const auto first = needs.begin();
   const double slope = SlopeOf(first, std::next(first));

@@ -1,4 +1,4 @@
-// Computes how much memory a server promises to a task, from the memory that the user states, the
+// Computes how much memory a server promises to a task, based on the user's own figure, the
 // configured estimator, and the results of finished tasks. Used by the daemon, the simulator and
 // `carma estimate`.
 #pragma once

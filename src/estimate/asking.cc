@@ -14,7 +14,7 @@
 namespace carma::estimate {
 namespace {
 
-// Parses the task's own setting. If the task has none, parses the summary's setting.
+// Parses the task's own setting, or the summary's if the task has none.
 template <class Value>
 std::optional<Value> Known(const std::optional<std::string>& stated,
                            const std::optional<std::string>& noted, const char* what,

@@ -32,15 +32,15 @@ Question QuestionOf(const task::TaskSpec& spec, std::uint32_t uid, const Summary
                     std::vector<std::string>& remarks);
 
 // Lists the training settings that were read from files: "read: seq-len 4096 (train.sh:3:
-// --max_length), …". Empty if none was read from a file.
+// --max_length), …". Empty if there are none.
 std::string FoundText(const task::TaskSpec& spec);
 
 // The result of the structural formula with the shipped constants, for calibration. Empty if there
 // are no layers, if most layers are hidden, or if the formula cannot be applied.
 std::optional<task::FormulaSplit> SplitFormula(const Estimator& structural, Question question);
 
-// The memory to promise, given an estimator's answer: the bound, or the point estimate if no
-// coverage is requested. At most gpu_mib (0: unknown), because a wrong prediction must not cause a
+// The memory to promise a task, given an estimator's answer: the bound, or the point estimate if no
+// coverage is requested. Capped at gpu_mib (0 if unknown) so that a wrong prediction never causes a
 // task to be refused.
 std::int64_t PromiseOf(const Answer& answer, double coverage, std::int64_t gpu_mib);
 

@@ -167,7 +167,7 @@ void KeepWithinClass(const Question& question, Answer& answer) {
 }
 
 // Corrects the answer by the ratio of measured to predicted memory in this user's earlier runs of
-// the program with different settings, if the closed form predicted these runs too. One run moves
+// the program with different settings. Only runs predicted by the same method count. One run moves
 // the answer halfway, and three runs move it three quarters of the way. Returns false if there is
 // no such run.
 bool FollowRelatives(const Question& question, Answer& answer) {
@@ -205,9 +205,10 @@ double* TermOf(Answer& answer, std::string_view name) {
   return found == answer.terms.end() ? nullptr : &found->mib;
 }
 
-// Fragmentation in earlier runs, in ascending order: the memory that PyTorch's allocator reserved
-// beyond the allocated memory, as a share of the allocated memory. Uses all runs of this program by
-// the same user that reported their allocated memory, including those that ran out of memory.
+// Fragmentation in earlier runs, as a share of the allocated memory, in ascending order.
+// Fragmentation is the memory that PyTorch's allocator reserved beyond what it had allocated. Uses
+// all runs of this program by the same user that reported their allocated memory, including those
+// that ran out of memory.
 std::vector<double> GapsOf(const Question& question, double context_mib) {
   std::vector<double> gaps;
   if (question.history == nullptr || question.kin.empty()) return gaps;

@@ -77,9 +77,9 @@ std::string_view ModelOf(const task::Observation& run) {
   return run.relation.empty() ? run.signature : run.relation;
 }
 
-// Runs of models small enough to reveal the constant: all models below kMostSmallMib. If there are
-// too few of them, the smallest kLeastCalibration models below four times that size are used, even
-// though they reveal the constant less reliably (ShiftOf).
+// Runs of models small enough to reveal the constant: those below kMostSmallMib. If there are too
+// few, uses the kLeastCalibration smallest models below four times that size, although they reveal
+// the constant less reliably (ShiftOf).
 Taught SmallOf(const Taught& taught) {
   constexpr double kStillSmallMib = 4 * kMostSmallMib;
   Taught rising = taught;
@@ -151,7 +151,7 @@ double ErrorOf(const Site& site, const task::Observation& run) {
 }
 
 // How far the measured base is from the built-in one (shown_mib), and how far to shift the built-in
-// one (used_mib). There is no shift if the formula's error for such small models can explain the
+// one (used_mib). used_mib is 0 if the formula's error for such small models can explain the
 // difference.
 struct Shift {
   double shown_mib = 0;
@@ -163,8 +163,8 @@ Shift ShiftOf(const Taught& small) {
   // For 90 % of the models of this size, the formula's error is below this fraction
   // (docs/inside/estimators.md, "Calibration").
   constexpr double kFormulaError = 0.2;
-  // A true constant is nearly the same in all tasks, so a shift below this multiple of their
-  // disagreement is treated as noise.
+  // A true constant is nearly the same for all tasks, so a shift smaller than this multiple of the
+  // tasks' disagreement is treated as noise.
   constexpr double kMostDisagreement = 3;
   std::vector<double> rests;
   double assumed_mib = 0;
@@ -263,8 +263,8 @@ double Site::Factor(double coverage, double shipped) const {
   if (ratios.empty()) return shipped;
   const std::size_t n = ratios.size();
   const auto rank = static_cast<std::size_t>(std::ceil(static_cast<double>(n + 1) * coverage));
-  // A single outlier must not set all bounds. If there are too few runs for this coverage, the
-  // second largest ratio is used.
+  // If there are too few runs for this coverage, the second-largest ratio is used, so that a single
+  // outlier does not determine all bounds.
   const double own = rank <= n ? ratios[std::max<std::size_t>(rank, 1) - 1]
                                : std::max(shipped, n >= 2 ? ratios[n - 2] : shipped);
   const double trust =

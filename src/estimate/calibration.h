@@ -27,7 +27,7 @@ struct Site {
   std::string taught_by;  // the type that the values come from; empty: no values
   std::size_t tasks = 0;  // number of different tasks that the values are based on
   // This site's constant minus the shipped constant (kEager, kPlain), both for a process without
-  // additional libraries. 0: the shipped constant is used. Set only if the shift improves
+  // additional libraries. 0 means the shipped constant is used. Set only if the shift improves
   // predictions for the site's own tasks.
   double context_shift_mib = 0;
   // The measured/predicted ratio of each task, computed with the constant in use, in ascending
@@ -47,19 +47,19 @@ struct Site {
   // shipped factor, and its margin (factor - 1) is at most twice the shipped margin, because tasks
   // of one kind say little about the errors of other kinds.
   double Factor(double coverage, double shipped) const;
-  // A sentence for an answer's warnings if the values come from another GPU type; otherwise empty.
+  // Warning that the values come from another GPU type, as one sentence; empty if they do not.
   std::string Remark() const;
 };
 
 // Calibrates the site for tasks on `gpu_type`; an empty type means unknown. Uses only observations
-// that have a formula and whose run did not run out of memory. Only the newest observation of each
-// signature is used, so a task repeated a hundred times counts once. The constant is the median of
-// (measured - rest - libraries) over the small models, with one value per model. It is computed for
-// each loading mode, and the result for the mode that fits better is kept. This constant is used
-// only if it differs from the shipped one by more than the formula's own error divided by the
-// square root of the number of models, and if it predicts held-out models better than the shipped
-// constant. If `gpu_type` has fewer than kLeastCalibration tasks, the type with the most tasks is
-// used. If that type has too few tasks as well, nothing is learned.
+// with a formula result from runs that did not run out of memory. Only the newest observation of
+// each signature is used, so a task repeated a hundred times counts once. The constant is the
+// median of (measured - rest - libraries) over the small models, with one value per model. It is
+// computed for each loading mode, and the result for the better-fitting mode is kept. It is used
+// only if it differs from the shipped constant by more than the formula's own error divided by the
+// square root of the number of models, and if it predicts held-out models better. If `gpu_type` has
+// fewer than kLeastCalibration tasks, the type with the most tasks is used. If that type has too
+// few tasks as well, nothing is learned.
 Site Calibrate(std::span<const task::Observation> observations, const std::string& gpu_type);
 
 }  // namespace carma::estimate

@@ -16,7 +16,7 @@ using ::testing::HasSubstr;
 constexpr std::int64_t kShippedContext = 1712;
 constexpr std::int64_t kPlainContext = 1455;
 
-// A task on a site whose constant is context_mib. Its model needs rest_mib in addition.
+// A task on a site whose constant is context_mib; its model needs rest_mib on top of that.
 task::Observation Taught(int number, std::int64_t rest_mib, std::int64_t context_mib,
                          const std::string& type = "A100", double error = 1) {
   task::Observation run;
@@ -46,7 +46,7 @@ TEST(Calibration, LearnsTheConstantFromFiveTasks) {
 }
 
 // Half of the tasks have convolutions. All tasks loaded their kernels at first use, but only half
-// of the tasks stated this.
+// of them said so.
 TEST(Calibration, TasksShowHowKernelsAreLoaded) {
   const double plain = ShippedMib({Loading::kLazy, Libraries::kPlain});
   const double cudnn = ShippedMib({Loading::kLazy, Libraries::kConvolutions});

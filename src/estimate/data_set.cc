@@ -210,8 +210,8 @@ Result<DataSet> ReadCatalogue(const std::string& catalogue, const std::string& s
     run.optimizer = options.optimizer;
     if (const std::string_view name = row.Text("optimizer"); !name.empty())
       run.optimizer = ParseOptimizer(name);
-    // Some data sets contain guessed activities. In those, this column gives the source of each
-    // activity, and only "run60" means that it was measured.
+    // In data sets that contain guessed activities, this column gives the source of each activity;
+    // only "run60" means that it was measured.
     const std::string_view from = row.Text("sim_source");
     if (const auto active = row.Number("solo_smact", 0, 1);
         active && (from.empty() || from == "run60"))

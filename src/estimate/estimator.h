@@ -84,8 +84,8 @@ struct MemoryClass {
 struct Answer {
   std::int64_t point_mib = 0;  // most likely peak per GPU, CUDA context included
   std::int64_t bound_mib = 0;  // covers the share `coverage` of runs; at least point_mib
-  // The part of point_mib that PyTorch allocates for tensors. The other part is the CUDA context
-  // and the allocator's cache. Empty if the method does not separate the two.
+  // The part of point_mib that PyTorch allocates for tensors; the rest is the CUDA context and the
+  // allocator's cache. Empty if the method does not separate the two.
   std::optional<std::int64_t> needed_mib;
   double coverage = 0;      // share of runs covered by the bound; 0: unknown
   std::string method;       // "structural", "gpumemnet-mlp" …
@@ -103,7 +103,7 @@ class Estimator {
   virtual Result<Answer> Ask(const Question& question) const = 0;
 };
 
-// Returns the memory need given by the user or the task file, unchanged.
+// Returns the memory requirement stated by the user or the task file, unchanged.
 std::unique_ptr<Estimator> MakeGiven();
 // The formula of the Horus scheduler (dissertation, section 5.3.1).
 std::unique_ptr<Estimator> MakeHorus();

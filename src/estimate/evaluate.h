@@ -39,7 +39,7 @@ struct DataSet {
 };
 
 struct ReadOptions {
-  // The optimizer to assume for rows that do not contain one.
+  // The optimizer to assume for rows that do not name one.
   std::optional<Optimizer> optimizer;
   // Reduces layer lists to what torchsummary would print: no input shapes, no tree, no measured
   // sizes, and the batch always as the first dimension.
@@ -48,8 +48,8 @@ struct ReadOptions {
   // merged into the rows above them, and no input shapes. Must not be used for lists without row
   // names.
   bool torchinfo = false;
-  // Whether to use the bytes that a dry run counted. If false, the estimators compute these bytes
-  // from their rules instead.
+  // True to use the bytes that a dry run counted. If false, the estimators compute these bytes from
+  // their rules instead.
   bool exact = false;
 };
 

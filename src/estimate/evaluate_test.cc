@@ -181,8 +181,8 @@ TEST(LeaveOut, CorrectsAndBoundsByOtherGroups) {
 }
 
 TEST(LeaveOut, LearnsTheBoundOfAKindFromRunsOfThatKind) {
-  // 21 runs of fixed length needed the predicted memory. 20 runs of varying length needed 50 %
-  // more. One run of each kind comes from a different source.
+  // In group a, 21 runs of fixed length needed the predicted memory, and 20 runs of varying length
+  // needed 50 % more. Group b has one run of each kind, plus one of an unknown kind.
   std::vector<Outcome> outcomes;
   std::vector<LeftOut> parts;
   for (int i = 0; i < 20; ++i) {

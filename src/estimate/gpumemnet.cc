@@ -34,7 +34,7 @@ std::string NameOf(NetworkKind kind) {
   return fmt::format("gpumemnet-{}", NetworkKindName(kind));
 }
 
-// A network trained on fewer measured runs cannot be trusted for its model family.
+// A network trained on fewer measured runs than this cannot be trusted for its model family.
 constexpr std::int64_t kFewRuns = 500;
 
 // Indexed by kind and family.

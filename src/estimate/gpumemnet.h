@@ -18,17 +18,17 @@ namespace carma::estimate {
 // Converts class probabilities to MiB. Does not set `method` or `warnings`.
 //   classes  the most probable class; for MLPs also the most probable class at twice the width
 //   point    mean of the class points, weighted by probability and kept within the most probable
-//            class. A class point is the median need of the training runs in the class.
+//            class. A class point is the median peak of the training runs in the class.
 //   bound    upper edge of the lowest classes that together reach `coverage`. The last class has no
-//            upper edge, so a bound of probabilities.size() * class_mib means only that the need
-//            is large.
+//            upper edge, so a bound of probabilities.size() * class_mib means only that the task
+//            needs a lot of memory.
 // Requires at least one class, and one probability and one point (MiB, inside the class) per class.
 Answer AnswerFromClasses(std::span<const double> probabilities, std::span<const float> points,
                          std::int64_t class_mib, model::Family family, double coverage);
 
-// The class that gpumemnet-transformer predicts for a convolutional network that is similar to its
-// training data. Similar means that all rows of the network are leaves, that it is trained with
-// Adam in fp32, and that all its aggregates are within the range of the training data.
+// The class that gpumemnet-transformer predicts for a convolutional network similar to its training
+// data: all rows of the network are leaves, it is trained with Adam in fp32, and all its aggregates
+// are within the range of the training data.
 struct AlikeClass {
   std::int64_t low_mib = 0;
   std::optional<std::int64_t> high_mib;  // upper edge of the class; empty: no upper edge
@@ -38,8 +38,8 @@ struct AlikeClass {
 std::optional<AlikeClass> ClassAmongAlike(const Question& question);
 
 // Creates "gpumemnet-mlp" or "gpumemnet-transformer" with weights from a folder. The folder must
-// contain the weights of all three families (WeightsFileName). Returns kNotFound or kInvalid, with
-// the file's name, if a file is missing or unsuitable.
+// contain the weights of all three families (WeightsFileName). Returns kNotFound or kInvalid,
+// naming the file, if a file is missing or unsuitable.
 Result<std::unique_ptr<Estimator>> LoadGpuMemNet(NetworkKind kind, const std::string& folder);
 // Creates an entry's estimator. `folder` contains the weights for GPUMemNet's two estimators; ""
 // selects the shipped weights. Fails like LoadGpuMemNet().

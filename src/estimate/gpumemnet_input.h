@@ -51,8 +51,8 @@ inline constexpr std::array<std::string_view, 3> kLayerSizeNames{"ln activations
                                                                  "ln activations*batch"};
 
 // A group of layers of the same type and size. ln_repeats is the logarithm of the number of layers
-// in the group. The encoder uses no positions, so one token per group gives the same result in a
-// fraction of the time (gpumemnet_network.h).
+// in the group. The encoder has no positional encoding, so one token per group gives the same
+// result in a fraction of the time (gpumemnet_network.h).
 struct LayerToken {
   int type = 0;  // index in kLayerTypes
   std::array<float, kLayerSizeNames.size()> sizes{};

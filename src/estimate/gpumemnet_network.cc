@@ -87,8 +87,8 @@ class Network::Member {
   virtual VectorXf Logits(const VectorXf& aggregates, const Sequence& sequence) const = 0;
 };
 
-// Takes tensors out of a file by name and records the first error. After an error, it returns
-// tensors of the size that a valid file would have.
+// Takes tensors from a file by name and records the first error. After an error, returns tensors of
+// the size that a valid file would have.
 class Network::Loader {
  public:
   static constexpr Index kAny = -1;  // any size up to kMaxFeatures
@@ -257,7 +257,7 @@ class Network::Encoder : public Network::Member {
   };
 
   // The attention result for the first `needed` tokens. The rows of `qkv` are the queries, keys and
-  // values of all heads, in this order.
+  // values of all heads, in that order.
   MatrixXf Attend(const MatrixXf& qkv, const VectorXf& ln_repeats, Index needed) const {
     const Index width = qkv.rows() / 3;
     const Index size = width / heads_;

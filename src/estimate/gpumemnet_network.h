@@ -27,7 +27,7 @@ std::string_view NetworkKindName(NetworkKind kind);  // "mlp", "transformer"
 //              training runs), the input names of gpumemnet_input.h (aggregates, layer_types,
 //              layer_sizes), and heads (transformer)
 //   aggregates.mean, .scale, .low, .high   [F]   standardisation, and the range seen in training
-//   classes.point                          [C]   median need of the training runs in each class
+//   classes.point                          [C]   median peak of the training runs in each class
 //   check.aggregates [n, F], check.probabilities [n, C]   examples and the answers of the trainer's
 //              own library; check.layers [m, 5], check.lengths [n] (transformer): rows of
 //              LayerToken
@@ -43,8 +43,8 @@ std::string_view NetworkKindName(NetworkKind kind);  // "mlp", "transformer"
 class Network {
  public:
   // Returns kInvalid ("path: what, expected") for an unknown format, family or input; for tensors
-  // that are missing, superfluous or of the wrong shape; and for an ensemble that deviates by more
-  // than 1e-4 from the example answers in its file.
+  // that are missing, unexpected or of the wrong shape; and for an ensemble whose answers differ by
+  // more than 1e-4 from the examples in its file.
   static Result<Network> Load(const TensorFile& file, std::string_view path);
   Network(Network&&) noexcept;
   Network& operator=(Network&&) noexcept;

@@ -178,8 +178,8 @@ void History::Drop(std::uint64_t key) {
     if (entry->second.empty()) runs->erase(entry);
   }
   with_formula_.erase(key);
-  // The oldest run of a signature is always dropped first. If this run is the newest, it is
-  // therefore the only one left.
+  // The oldest run of a signature is always dropped first, so if this run is the newest, it is the
+  // only one left.
   const auto newest = newest_.find({run->second.gpu_type, run->second.signature});
   if (newest != newest_.end() && newest->second == key) newest_.erase(newest);
   runs_.erase(run);
@@ -214,7 +214,7 @@ std::vector<task::Observation> History::OfKin(const std::string& kin) const {
 }
 
 // For each GPU type and signature, the newest run that had enough memory. Only the newest
-// kCalibrationRuns runs with a formula are considered.
+// kCalibrationRuns runs with a formula result are considered.
 std::vector<task::Observation> History::Taught() const {
   std::uint64_t oldest = 0;
   if (with_formula_.size() > kCalibrationRuns)

@@ -40,10 +40,9 @@ Recollection Recollect(std::span<const task::Observation> runs, const std::strin
 using Paces = std::map<std::string, double>;
 
 // How a task with these earlier runs uses a GPU of type `gpu_type`. runs: as for Recollect(), but
-// may be empty. The SM activity is taken from the newest run on this type, or, if there is none,
-// from the newest run on any type. The run time is the median of the newest five runs on the
-// server's types, converted to the fastest type. `gpu_type` always counts as one of the server's
-// types.
+// may be empty. The SM activity comes from the newest run on this type, or from the newest run on
+// any type if there is none. The run time is the median of the newest five runs on the server's
+// types, converted to the fastest type. `gpu_type` always counts as one of the server's types.
 core::Profile ProfileFrom(std::span<const task::Observation> runs, const std::string& gpu_type,
                           const Paces& paces);
 
@@ -67,10 +66,10 @@ class History {
   // OfSignature() and OfKin() return the newest runs first, at most task::kRunsPerSignature.
   std::vector<task::Observation> OfSignature(const std::string& signature) const;
   std::vector<task::Observation> OfKin(const std::string& kin) const;
-  // Calibrates with the newest kCalibrationRuns that have a formula. The result is cached for each
-  // type until the next Add.
+  // Calibrates from the newest kCalibrationRuns runs with a formula result. The outcome is cached
+  // for each type until the next Add.
   Site SiteFor(const std::string& gpu_type) const;
-  // All observations, oldest first. Adding them to an empty history recreates this history.
+  // All observations, oldest first. Adding them to an empty history recreates this one.
   std::vector<task::Observation> All() const;
 
  private:
@@ -83,8 +82,9 @@ class History {
   std::map<std::uint64_t, task::Observation> runs_;  // in order of arrival
   std::uint64_t next_key_ = 0;
   Runs by_signature_, by_kin_;
-  // An index that saves Calibrate() from reading all runs. with_formula_: the runs with a formula.
-  // newest_: for each GPU type and signature, the newest of these runs that had enough memory.
+  // An index that saves Calibrate() from reading all runs. with_formula_: the runs with a formula
+  // result. newest_: for each GPU type and signature, the newest of these runs that had enough
+  // memory.
   std::set<std::uint64_t> with_formula_;
   std::map<std::pair<std::string, std::string>, std::uint64_t> newest_;
   mutable std::map<std::string, Site> sites_;  // by GPU type; "": any other type; filled on demand

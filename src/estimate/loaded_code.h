@@ -30,7 +30,8 @@ struct LoadedCode {
 double ShippedMib(LoadedCode code);
 // Memory that NCCL uses on each GPU of a multi-GPU task.
 inline constexpr double kCollectivesMib = 566;
-// The code whose shipped constant is nearest. No two codes have the same constant.
+// Returns the code whose shipped constant is nearest to shipped_mib. No two codes have the same
+// constant.
 LoadedCode CodeOf(double shipped_mib);
 
 // The loading mode whose shipped base (kPlain) is closer to base_mib.

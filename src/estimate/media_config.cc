@@ -32,7 +32,7 @@ struct PatchModel {
 };
 
 constexpr PatchModel kPatchModels[] = {
-    // 18 is 12 for attention and the feed-forward part, and 6 for six modulation vectors.
+    // 18 = 12 for attention and the feed-forward part, plus 6 for the six modulation vectors.
     {.name = "DiTTransformer2DModel", .squares = 18, .side = 32},
     {.name = "Transformer2DModel", .squares = 18, .side = 32},
     {.name = "PixArtTransformer2DModel", .squares = 16, .reads_text = true},

@@ -15,7 +15,7 @@ class JsonReader;
 
 namespace carma::estimate {
 
-// Whether CARMA supports the diffusers class with this name.
+// Returns true if CARMA supports the diffusers class with this name.
 bool IsDiffusion(std::string_view class_name);
 
 // Reads a model and sets config.family to its class. A transformer's blocks have attention, a

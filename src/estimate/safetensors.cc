@@ -50,7 +50,7 @@ class Parser {
     return Bad(fmt::format("tensor '{}': {}", tensor.substr(0, 80), what));
   }
 
-  // Reads the header. Afterwards, data_ is the position of the first byte after it.
+  // Reads the header and makes data_ start at the first byte after it.
   Result<Json> Header() {
     if (bytes_.size() > kMaxTensorFileBytes)
       return Bad(fmt::format("the file is {} bytes long, expected at most {}", bytes_.size(),
@@ -96,7 +96,7 @@ class Parser {
       if (!size || *size == 0) return Bad(name, "expected dimensions of at least 1");
       // Both factors are below 2^24, so the product does not overflow.
       elements *= *size;
-      if (elements > kMaxTensorFileBytes) return Bad(name, "the shape is larger than the file");
+      if (elements > kMaxTensorFileBytes) return Bad(name, "the shape has too many elements");
       tensor.shape.push_back(static_cast<std::int64_t>(*size));
     }
     const auto offsets = entry.find("data_offsets");

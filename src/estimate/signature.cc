@@ -15,10 +15,11 @@
 namespace carma::estimate {
 namespace {
 
-// Options whose values do not affect memory. The names have no leading dashes, and '-' instead of
-// '_'. All other options are part of the signature. If a name is missing here, earlier runs are not
-// found. A name that does not belong here leads to wrong promises. Names that some programs use for
-// their model ("name", "experiment", "checkpoint", "data") are therefore not listed.
+// Options whose values do not affect memory. The names have no leading dashes and use '-' instead
+// of '_'. All other options are part of the signature. If a name is missing here, earlier runs are
+// not found. If a name is listed by mistake, tasks are promised the wrong amount of memory, so
+// names that some programs use for their model ("name", "experiment", "checkpoint", "data") are not
+// listed.
 constexpr std::string_view kIrrelevant =
     " seed random-seed manual-seed random-state rng-seed "
     " lr learning-rate base-lr min-lr max-lr warmup-lr weight-decay wd momentum "
@@ -119,14 +120,14 @@ bool IsWithin(std::string_view digits, std::int64_t low, std::int64_t high) {
   return number && *number >= low && *number <= high;
 }
 
-// Whether the text is a date such as "20261121". A number such as 2048 is more likely a size than a
-// year.
+// Returns true if the text is a date such as "20261121". A number such as 2048 is more likely a
+// size than a year.
 bool IsDay(const std::string& text) {
   return text.size() == 8 && AreDigits(text) && IsWithin(text.substr(0, 4), 2015, 2039) &&
          IsWithin(text.substr(4, 2), 1, 12) && IsWithin(text.substr(6), 1, 31);
 }
 
-// Whether the part can follow a date: a time ("11", "1144", "114455") or a unique suffix
+// Returns true if the part can follow a date: a time ("11", "1144", "114455") or a unique suffix
 // ("9f86d0").
 bool FollowsDay(std::string_view part) {
   if (part.size() > 5 && AreHex(part)) return true;
@@ -134,8 +135,8 @@ bool FollowsDay(std::string_view part) {
          IsWithin(part.substr(0, 2), 0, 59) && IsWithin(part.substr(part.size() - 2), 0, 59);
 }
 
-// Whether the part looks unique, like "9f86d081", a job number or a Unix time. 1000000 does not,
-// because it is more likely a setting.
+// Returns true if the part looks unique, like "9f86d081", a job number or a Unix time. 1000000 does
+// not, because it is more likely to be a setting.
 bool IsUnique(std::string_view part) {
   if (AreDigits(part)) return part.size() >= 7 && !part.ends_with("000");
   const auto digits =
@@ -143,7 +144,7 @@ bool IsUnique(std::string_view part) {
   return part.size() >= 8 && AreHex(part) && digits > 2;
 }
 
-// Whether the word is a date, possibly with a counter, or a unique name: 2026-11-21,
+// Returns true if the word is a date, possibly with a counter, or a unique name: 2026-11-21,
 // 20261121-1144-1, 9f86d081884c, 1234567_12. Sizes such as 128_256_512 are neither.
 bool IsStamp(std::string_view word) {
   if (!AreDigits(word) && IsUnique(word)) return true;
@@ -186,8 +187,8 @@ std::vector<std::string> CommandWords(const task::TaskSpec& spec) {
   return words;
 }
 
-// Moves the amounts out of the command's words. Commands that differ only in amounts then have
-// equal words. Amounts that the task's description states take precedence.
+// Moves the amounts out of the command's words, so that commands that differ only in amounts have
+// equal words. Amounts stated in the task's description take precedence.
 Amounts TakeAmounts(const task::TaskSpec& spec, std::vector<std::string>& words) {
   Amounts amounts;
   std::optional<std::int64_t>* expected = nullptr;
@@ -296,8 +297,8 @@ std::string Fingerprint(const TransformerConfig& config) {
         config.active_experts, config.shared_forward, std::int64_t{config.tied}}) {
     digest.Add(size);
   }
-  // Only a few families have these sizes. Nothing is added for other families, so their earlier
-  // history remains valid.
+  // Only a few families have these sizes. For all others nothing is added, so their earlier history
+  // remains valid.
   if (config.other_parameters > 0 || config.latent_parameters > 0 || config.dense_layers > 0 ||
       config.decoder_layers > 0 || config.table_width > 0 || config.blocks)
     digest.Add(std::int64_t{std::llround(config.TotalParameters())});

@@ -86,7 +86,7 @@ std::int64_t ContextShift(const Curves& curves, const std::string& without, cons
   for (const auto& [benchmark, by_gpu] : curves) {
     if (benchmark == without || !by_gpu.contains(from) || !by_gpu.contains(to)) continue;
     const Curve& there = by_gpu.at(from);
-    // The context has the largest share at the smallest common batch.
+    // At the smallest common batch, the context makes up the largest share of the memory.
     for (const auto& [batch, mib] : by_gpu.at(to)) {
       const auto same = there.find(batch);
       if (same == there.end()) continue;

@@ -21,7 +21,7 @@ struct SweepPoint {
   std::int64_t mib = 0;  // as shown by the driver
 };
 
-// Whether a table has the columns of a sweep: gpu, benchmark, batch, mem_mib_median.
+// Returns true if a table has the columns of a sweep: gpu, benchmark, batch, mem_mib_median.
 Result<bool> IsSweep(const std::string& path);
 // Returns the errors of base::ReadFile, or kInvalid for a malformed row (with file and line) or if
 // no row has a memory value.
@@ -40,7 +40,7 @@ inline constexpr std::pair<SweepQuestion, std::string_view> kSweepQuestionWords[
     {SweepQuestion::kGpu, "GPU left out"},
     {SweepQuestion::kSlope, "sample, GPU left out"}};
 
-// A question with the measured and the predicted memory. `point` is 0 if there is no answer.
+// A question, the measured memory, and the prediction. `point` is 0 if there is no prediction.
 struct SweepAnswer {
   SweepQuestion question{};
   std::string benchmark;

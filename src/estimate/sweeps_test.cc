@@ -25,7 +25,8 @@ TEST(Sweeps, PredictsStraightLinesExactly) {
   int asked[4] = {};
   for (const SweepAnswer& each : AskSweeps(points)) {
     ++asked[static_cast<int>(each.question)];
-    // Even below the smallest measured batch, the prediction is exact, as the line is straight.
+    // The prediction is exact even below the smallest measured batch, because the points are on a
+    // straight line.
     EXPECT_EQ(each.point, each.measured)
         << base::WordOf(each.question) << " " << each.benchmark << " " << each.measured;
   }

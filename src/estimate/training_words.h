@@ -26,12 +26,13 @@ Result<Unit> CheckWords(std::span<const task::TrainingWord> words);
 void AddIfValid(task::TrainingWord word, std::vector<task::TrainingWord>& words,
                 std::vector<std::string>& notes);
 
-// Returns one sentence for each setting that no word sets and that is therefore assumed, such as
-// the batch size, and for each word that has no effect.
+// Returns one sentence for each setting that had to be assumed, such as the batch size, and one for
+// each word that has no effect.
 std::vector<std::string> Assumptions(std::span<const task::TrainingWord> words,
                                      const TransformerConfig& config, const TrainingPlan& plan);
 
-// Whether the sample length has to be assumed: no word sets it, and the model does not fix it.
+// Returns true if the sample length must be assumed, because no word sets it and the model does not
+// fix it.
 bool AssumesLength(std::span<const task::TrainingWord> said, const TransformerConfig& config);
 
 }  // namespace carma::estimate

@@ -28,8 +28,8 @@ bool GetFirst(base::JsonReader& in, Keys keys, std::int64_t& target, std::int64_
   return std::ranges::any_of(keys, [&](const char* key) { return in.Get(key, target, low, high); });
 }
 
-// Reads a required number from the first key that exists. If none exists and `target` is already
-// above 0, `target` keeps its value as the default.
+// Reads a required number from the first key that is present. If none is, a `target` that is
+// already above 0 is kept as the default.
 void Need(base::JsonReader& in, Keys keys, std::int64_t& target, std::int64_t high) {
   if (GetFirst(in, keys, target, 1, high) || in.error() || target > 0) return;
   std::string others;

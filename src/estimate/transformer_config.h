@@ -97,26 +97,26 @@ struct TransformerConfig {
   double TableWidth() const;
   double Attentions() const;     // attention layers per block, on average
   double ActiveForward() const;  // inner width per token and block, on average
-  // Parameters of the matrices in one block, in all blocks, and in the whole model. Biases are not
-  // counted, because they are less than 0.2 % of any model.
+  // Parameters of the matrices in one block, in all blocks, and in the whole model. Biases are
+  // ignored: they make up less than 0.2 % of any model.
   double BlockParameters() const;
   double ExpertParameters() const;  // the part of a block's parameters that belongs to experts
   double MatrixParameters() const;
   double TotalParameters() const;
 };
 
-// Whether a Transformers class such as "BertForSequenceClassification" is a classifier, so that its
-// head does not cover the vocabulary.
+// Returns true if a Transformers class such as "BertForSequenceClassification" is a classifier, so
+// that its head does not cover the vocabulary.
 bool IsClassifier(std::string_view class_name);
 
-// text: config.json; where: its name for messages. Keys with the same meaning (num_hidden_layers,
-// n_layer …) are treated alike. Properties that are only in a family's code (gated, norm, tied)
-// come from a table by model_type (transformer_family.h). If a model reads images and text, its
-// text part (text_config) is counted completely, but only the weights of its image part are
-// counted. If a model compares images with texts (CLIP), both parts are counted completely. For
-// diffusers files, see media_config.h. Returns kInvalid, as one line with the location, for
-// text that is not JSON, an unknown family, a missing or impossible number, or an unsupported
-// quantisation.
+// text: config.json; where: the file name used in messages. Keys with the same meaning
+// (num_hidden_layers, n_layer …) are treated alike. Properties that only a family's code defines
+// (gated, norm, tied) come from a table by model_type (transformer_family.h). For a model that
+// reads images and text, the text part (text_config) is counted completely, but only the weights of
+// the image part are. For a model that compares images with texts (CLIP), both parts are counted
+// completely. For diffusers files, see media_config.h. Returns kInvalid, as one line with the
+// location, for text that is not JSON, an unknown family, a missing or impossible number, or an
+// unsupported quantisation.
 Result<TransformerConfig> ParseTransformerConfig(std::string_view text, std::string_view where);
 
 }  // namespace carma::estimate

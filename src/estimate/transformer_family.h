@@ -8,8 +8,9 @@
 
 namespace carma::estimate {
 
-// Defaults from a family's code; 0: no default. They apply to keys that may be missing if the
-// family's config is part of a larger model's config. A separate config.json has all of these keys.
+// Defaults from a family's code; 0 means no default. They apply to keys that may be missing when
+// the family's config is part of a larger model's config. A separate config.json has all of these
+// keys.
 struct FamilySizes {
   std::int64_t layers = 0, hidden = 0, heads = 0, kv_heads = 0, feed_forward = 0, vocabulary = 0;
 };

@@ -19,7 +19,7 @@ inline constexpr std::size_t kMaxProfiles = 100'000;
 inline constexpr std::size_t kMaxProfilesBytes = std::size_t{64} << 20;
 inline constexpr std::size_t kMaxNameBytes = 200;
 
-// Whether the text is a valid name of a workload or GPU type. It must not contain control
+// Returns true if the text is a valid name for a workload or GPU type. It must not contain control
 // characters, nor begin with '#', which would start a comment in CSV.
 bool IsName(std::string_view text);
 inline constexpr std::string_view kNameRule =
@@ -31,7 +31,7 @@ struct WorkloadProfile {
   // The daemon recognises a submission of the same training job by this signature
   // (estimate/signature.h). Empty if unknown.
   std::string signature;
-  // The following values were measured while the workload was alone on a GPU of this type.
+  // The following values were measured while the workload ran alone on a GPU of this type.
   std::optional<double> sm_active;  // u: mean SM activity while computing, 0..1
   double load_s = 0;                // from the start until computing begins
   double time_s = 0;                // t0: computing time for all of its work
@@ -51,18 +51,18 @@ struct WorkloadProfile {
 };
 
 // Each fit scales the geometric mean of p / u over its workloads to this value, which is the mean
-// of the 22 measured rows of the built-in catalogue. Measured workloads, catalogue workloads and
-// guessed parameters (core/mps_guess.h) can therefore be combined on one GPU.
+// of the 22 measured rows of the built-in catalogue. This lets measured workloads, catalogue
+// workloads and guessed parameters (core/mps_guess.h) be combined on one GPU.
 inline constexpr double kPressurePerActivity = 0.72;
 
-// Seconds per iteration when the workload is alone. Empty if the number of iterations is unknown.
+// Seconds per iteration when the workload runs alone. Empty if the number of iterations is unknown.
 std::optional<double> IterationS(const WorkloadProfile& profile);
 
 // CSV with a header line. The profiles keep their order, and numbers are read back exactly.
 std::string ProfilesCsv(std::span<const WorkloadProfile> profiles);
-// where: the file's name for messages. Returns kInvalid with the line for a missing column, a value
-// out of range, sensitivity without pressure or vice versa, or two lines for a workload on one GPU
-// type.
+// where: the file name used in messages. Returns kInvalid with the line for a missing column, a
+// value out of range, sensitivity without pressure or vice versa, or a second line for the same
+// workload and GPU type.
 Result<std::vector<WorkloadProfile>> ParseProfiles(std::string_view text, std::string_view where);
 
 }  // namespace carma::profile

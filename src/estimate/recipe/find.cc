@@ -23,8 +23,8 @@ namespace {
 constexpr int kMaxNesting = 3;  // levels of scripts that start other scripts
 constexpr std::size_t kMaxPathBytes = 4096;
 
-// Whether this is a valid model name on the Hugging Face Hub. Names that would escape the cache
-// folder are rejected.
+// Returns true if this is a valid model name on the Hugging Face Hub. Rejects names that would
+// escape the cache folder.
 bool IsHubName(std::string_view name) {
   if (name.empty() || name.size() > 200 || name.contains("..")) return false;
   if (std::ranges::count(name, '/') > 1 || name.front() == '/' || name.back() == '/') return false;
@@ -123,8 +123,9 @@ class Finder {
     Meaning meaning = MeaningOf(settings, framework);
     if (!meaning.not_modelled.empty()) return Note(meaning.not_modelled);
     if (!meaning.trains || settings.empty()) return;
-    // A script for Hugging Face's Trainer may train a model that is not a transformer. Such a run
-    // is ignored, so a missing model is noted only if the run certainly trains a transformer.
+    // A script for Hugging Face's Trainer may train something other than a transformer, and such a
+    // run is ignored. A missing model is therefore noted only if the run certainly trains a
+    // transformer.
     const bool is_megatron = IsOfMegatron(settings);
     const bool surely = framework != Framework::kTrainer || meaning.model.contains('/');
     std::string path = StatedConfig();

@@ -22,11 +22,11 @@ struct TrainingFound {
 using FileReader =
     std::function<Result<std::string>(const std::string& path, std::size_t max_bytes)>;
 
-// Reads the task's script or command as text; nothing is executed. `read` is used for the files
-// that the command refers to: training configurations, and the model's config.json in its folder or
-// in the Hugging Face cache. If a script starts several training runs, the run that needs the most
-// memory is used. Reads at most kMaxTrainingFiles files: shell scripts of up to
-// task::kMaxScriptBytes, others of up to kMaxConfigBytes.
+// Reads the task's script or command as text; nothing is executed. Uses `read` for the files that
+// the command refers to: training configurations, and the model's config.json in its folder or in
+// the Hugging Face cache. If a script starts several training runs, uses the one that needs the
+// most memory. Reads at most kMaxTrainingFiles files, each limited to task::kMaxScriptBytes (shell
+// scripts) or kMaxConfigBytes (all others).
 inline constexpr int kMaxTrainingFiles = 40;
 TrainingFound FindTraining(const task::TaskSpec& spec, const FileReader& read);
 

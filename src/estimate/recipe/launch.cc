@@ -36,7 +36,7 @@ std::string OptionName(std::string_view word) {
   return PlainName(word);
 }
 
-// Whether this launcher option takes no value, so the next word is a separate argument.
+// Returns true if this launcher option takes no value, so the next word is a separate argument.
 bool IsLauncherFlag(std::string_view name) {
   return base::IsWordIn(
       " standalone no_python run_path use_env multi_gpu use_fsdp use_deepspeed use_megatron_lm tpu "
@@ -219,7 +219,8 @@ class CommandReader {
       settings.push_back({std::move(name), std::move(value), Place(dashed)});
   }
 
-  // Adds the trainer's kind from the name of a TRL script, such as "dpo.py" or "train_ppo.py".
+  // Adds the kind of trainer, taken from the name of a TRL script such as "dpo.py" or
+  // "train_ppo.py".
   void AddTrainerKind() {
     if (launch_.framework != Framework::kTrainer) return;
     const std::string_view kind = TrainerKindOf(base::BaseName(launch_.program));

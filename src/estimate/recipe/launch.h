@@ -22,8 +22,8 @@ struct Launch {
 
 // Recognises torchrun, accelerate launch, deepspeed, axolotl, llamafactory-cli, tune, trl, swift
 // and Python scripts, with any words in front of them (env, srun, uv run …). place: where the
-// command was found, for the settings' sources; may be empty. Empty if the command does not start a
-// supported training program.
+// command was found, to be recorded as the source of its settings; may be empty. Returns nullopt if
+// the command does not start a supported training program.
 std::optional<Launch> LaunchOf(const std::vector<ShellWord>& words, std::string_view place);
 
 // A script that a shell runs, with its arguments: "bash train.sh 4".

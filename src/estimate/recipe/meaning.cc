@@ -69,8 +69,8 @@ class Reader {
                       "finetuning_type", "train_type", "tuner_type"}) != nullptr;
   }
 
-  // Whether this is an unsupported kind of preference training. PPO and similar methods use a
-  // second model, or generate text between steps.
+  // Reads the kind of preference training. Returns true if it is not supported: PPO and similar
+  // methods use a second model, or generate text between steps.
   bool IsOfPreferences() {
     constexpr std::string_view kKinds[] = {"ppo", "rm",    "kto",  "orpo",
                                            "ipo", "simpo", "rlhf", "rloo"};

@@ -35,7 +35,7 @@ class Found {
   TrainingWords words_;
 };
 
-// Whether the value is "auto", which Hugging Face's trainer replaces with an actual value.
+// Returns true if the value is "auto", which Hugging Face's trainer replaces with an actual value.
 bool IsAuto(const base::Json* value) {
   return value != nullptr && value->is_string() && *value == "auto";
 }

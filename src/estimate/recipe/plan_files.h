@@ -57,10 +57,11 @@ struct PipelineFound {
 Result<PipelineFound> ReadPipeline(
     std::string_view text, const std::string& path,
     const std::function<Result<std::string>(const std::string& path)>& read);
-// Whether the text is a model_index.json.
+// Returns true if the text is a model_index.json.
 bool IsPipeline(std::string_view text);
 
-// Whether this adapter module is the embedding or the output head ("embed_tokens", "lm_head").
+// Returns true if this adapter module is the embedding or the output head ("embed_tokens",
+// "lm_head").
 bool IsTable(std::string_view module);
 
 }  // namespace carma::estimate

@@ -9,12 +9,12 @@
 
 namespace carma::estimate {
 
-// Key of the setting that holds the trainer's kind: dpo, grpo, ppo …
+// Key of the setting that names the kind of trainer: dpo, grpo, ppo …
 inline constexpr std::string_view kTrainerKind = "trainer_kind";
 // Key of the setting that is present if Unsloth loads the model.
 inline constexpr std::string_view kUnsloth = "unsloth";
 
-// The trainer's kind from the name of a script or class ("train_dpo.py", "GRPOConfig"). Empty if
+// Returns the kind of trainer named by a script or class ("train_dpo.py", "GRPOConfig"). Empty if
 // the name contains none.
 std::string_view TrainerKindOf(std::string_view name);
 

@@ -12,7 +12,7 @@
 
 namespace carma::estimate {
 
-// Whether these are torchtitan settings, judging by their section names.
+// Returns true if these are torchtitan settings, judging by the names of their sections.
 bool IsOfTorchtitan(const std::vector<Setting>& settings);
 
 struct TorchtitanPlan {
@@ -22,13 +22,14 @@ struct TorchtitanPlan {
   std::vector<std::string> notes;  // one sentence each
 };
 
-// settings: in increasing precedence, including the launcher's settings (nproc_per_node, nnodes).
-// Missing settings get the defaults of torchtitan's JobConfig: fp32 shards with 16-bit copies, 8
-// samples, selective checkpointing, a fused AdamW, all remaining GPUs in FSDP, and sequence
-// parallelism if there is tensor parallelism.
+// settings: in order of increasing precedence, including the launcher's settings (nproc_per_node,
+// nnodes). Missing settings get the defaults of torchtitan's JobConfig: fp32 shards with 16-bit
+// copies, 8 samples, selective checkpointing, a fused AdamW, FSDP across all remaining GPUs, and
+// sequence parallelism if there is tensor parallelism.
 TorchtitanPlan ReadTorchtitan(const std::vector<Setting>& settings);
 
-// Whether these are Megatron settings, judging by their names for model sizes and parallelism.
+// Returns true if these are Megatron settings, judging by their names for model sizes and
+// parallelism.
 bool IsOfMegatron(const std::vector<Setting>& settings);
 
 // Copies NeMo's settings (model.micro_batch_size, trainer.devices) to Megatron's names. Each copy

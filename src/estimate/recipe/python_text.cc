@@ -117,14 +117,14 @@ class PythonReader {
   bool IsOneOf(std::size_t at, std::string_view signs) const {
     return std::ranges::any_of(signs, [&](char sign) { return Is(at, sign); });
   }
-  // Whether an operator follows. If so, the token is only part of an expression. An "if" on the
-  // next line begins a statement.
+  // Returns true if an operator follows, so that the token is only part of an expression. An "if"
+  // on the next line begins a statement and does not count.
   bool Continues(std::size_t at) const {
     if (IsOneOf(at + 1, "+-*/%<>|&^")) return true;
     return at + 1 < tokens_.size() && tokens_[at + 1].kind == Kind::kName &&
            tokens_[at + 1].text == "if" && tokens_[at + 1].line == tokens_[at].line;
   }
-  // Whether the variable is changed in place: LEN *= 2 or LEN <<= 1.
+  // Returns true if the variable is changed in place: LEN *= 2 or LEN <<= 1.
   bool IsChanged(std::size_t at) const {
     if (Is(at + 2, '=')) return IsOneOf(at + 1, "+-*/%|&^");
     return Continues(at) && IsOneOf(at + 2, "*/<>") && Is(at + 3, '=');
@@ -198,7 +198,7 @@ class PythonReader {
     ReadNamed(open, name == "LoraConfig" || name == "get_peft_model");
   }
 
-  // Whether the call creates or runs a tokenizer: tokenizer(texts, max_length=128) or
+  // Returns true if the call creates or runs a tokenizer: tokenizer(texts, max_length=128) or
   // AutoTokenizer.from_pretrained(…, model_max_length=128).
   static bool IsTokenizer(std::string_view dotted) {
     const std::string name = base::ToLower(dotted);

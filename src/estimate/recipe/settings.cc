@@ -27,7 +27,7 @@ std::size_t SkipQuoted(std::string_view text, std::size_t at) {
 // A quote starts a quoted scalar only after one of these characters.
 constexpr std::string_view kBeforeQuote = " \t[{,:\n";
 
-// Whether the character at `at` is a quote that starts a quoted scalar.
+// Returns true if the character at `at` is a quote that starts a quoted scalar.
 bool OpensQuote(std::string_view text, std::size_t at) {
   if (text[at] != '"' && text[at] != '\'') return false;
   return at == 0 || kBeforeQuote.contains(text[at - 1]);

@@ -42,7 +42,7 @@ class StatedSettings {
 bool IsOneOf(std::string_view word, SettingNames words);
 // The form in which names are compared: "Max-Len" -> "max_len".
 std::string PlainName(std::string_view name);
-// Whether the value means yes (true) or no (false). Empty if it means neither.
+// True for a value that means yes, false for one that means no. Empty for any other value.
 std::optional<bool> TruthOf(std::string_view value);
 
 // Where the setting was found, with the setting's name.

@@ -27,9 +27,9 @@ Shape TextOf(std::int64_t tokens, std::int64_t width) {
   return shape;
 }
 
-// Whether this is a position embedding, judging by its name: "embeddings.position_embeddings",
-// "pos_embed" or GPT-2's "wpe". Similar names, such as "relative_position_bias" and
-// "pos_tag_embedding" (parts of speech), do not match.
+// Returns true if this is a position embedding, judging by its name:
+// "embeddings.position_embeddings", "pos_embed" or GPT-2's "wpe". Similar names, such as
+// "relative_position_bias" and "pos_tag_embedding" (parts of speech), do not match.
 bool NamesPositions(std::string_view path) {
   const std::string_view name = path.substr(path.rfind('.') + 1);
   return name == "wpe" || name.starts_with("position_emb") || name.starts_with("pos_emb");

@@ -12,11 +12,11 @@ namespace carma::estimate {
 // The text length assumed for a list without shapes, unless the model accepts only shorter texts.
 inline constexpr int kAssumedTokens = 512;
 
-// The longest text that the model accepts, in tokens. It is the number of entries in the model's
-// table of learned positions. Empty if there is no table with a recognised name.
+// The longest text that the model accepts, in tokens: the number of entries in its table of learned
+// positions. Empty if there is no table with a recognised name.
 std::optional<std::int64_t> LongestText(const model::LayerList& list);
 std::int64_t AssumedTokens(const model::LayerList& list);
-// Whether the assumed text length is the longest that the model accepts.
+// Returns true if the assumed text length is the longest that the model accepts.
 bool AssumesTheLongest(const model::LayerList& list);
 
 // A copy of the model with assumed shapes [batch, AssumedTokens, width]. The widths come from the
@@ -25,7 +25,7 @@ bool AssumesTheLongest(const model::LayerList& list);
 // recurrent layers is returned unchanged, without shapes.
 model::LayerList WithAssumedTokens(const model::LayerList& list);
 
-// Whether no row has an output shape.
+// Returns true if no row has an output shape.
 bool LacksShapes(const model::LayerList& list);
 
 }  // namespace carma::estimate

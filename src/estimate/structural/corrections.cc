@@ -16,8 +16,8 @@ using Maker = Tensor::Maker;
 // ---- readings ----
 
 // Some blocks have parallel paths, which are merged into one convolution after training. Every
-// convolution in such a block reads the block's input. So does every norm that does not follow a
-// convolution.
+// convolution in such a block reads the block's input, and so does every norm that does not follow
+// a convolution.
 int ParallelWays(Graph& graph, Row& row, int input) {
   if (!row.ways || input == Tensor::kNobody) return input;
   int& entry = graph.rows()[*row.ways].entry;
@@ -29,7 +29,7 @@ int ParallelWays(Graph& graph, Row& row, int input) {
   return convolution || lone_norm ? entry : input;
 }
 
-// A norm directly after a norm makes no sense, so the second norm is on a branch. It reads the
+// A norm directly after a norm makes no sense, so the second norm must be on a branch and reads the
 // input of the convolution before the first norm.
 int NormAfterNorm(Graph& graph, Row& row, int input) {
   const Trail& trail = graph.trail;
@@ -147,8 +147,8 @@ constexpr ReadingCorrection kReadingCorrections[] = {
 
 // ---- bytes ----
 
-// Whether the attention module's products have no rows, so query, key and value are missing from
-// the summary.
+// Returns true if the attention module's products have no rows, so query, key and value are missing
+// from the summary.
 bool HidesProducts(const Row& attention) {
   return attention.seen.products <= 1;
 }
@@ -218,9 +218,9 @@ void RelativePositions(const Graph&, const Row& row, Kept& kept) {
   kept.unfused_attention = true;
 }
 
-// Query, key and value have a dimension for blocks in addition to the heads, but fused kernels take
-// only four dimensions. PyTorch therefore computes the attention matrix of every block and keeps it
-// for the backward pass.
+// Fused kernels accept only four dimensions, but query, key and value have a block dimension in
+// addition to the heads. PyTorch therefore computes the attention matrix of every block and keeps
+// it for the backward pass.
 void AttentionOverBlocks(const Graph& graph, const Row& row, Kept& kept) {
   constexpr double kHeadWidth = 32;  // NesT's head width, which a summary does not show
   if (row.rule->role != Role::kMatrix || !row.rule->linear || !row.before_attention) return;
@@ -362,8 +362,8 @@ void LayerScale(const Graph&, const Row& row, Kept& kept) {
   }
 }
 
-// Networks without norms scale a block's input. For the backward pass, the activation keeps its
-// result, and the convolution keeps a scaled copy of this result.
+// Networks without norms scale a block's input. The activation keeps its result for the backward
+// pass, and the convolution keeps a scaled copy of that result.
 void BlockWithoutNorms(const Graph& graph, const Row& row, Kept& kept) {
   if (row.scaled_copy) kept.AddElements(graph.trail[row.read].elements);
 }

@@ -240,7 +240,8 @@ TEST(Corrections, EnlargesAGateOfLowerResolution) {
   EXPECT_EQ(kept(kMaps), 4 * (192 + 64 + 3 * 256));
 }
 
-// For silu(gate(x)) * up(x), read by down, silu's input, both factors and the product are kept.
+// Four tensors of silu(gate(x)) * up(x) are kept: silu's input, both factors, and the product,
+// which `down` reads.
 TEST(Corrections, GatedFeedForwardKeepsBothFactorsAndTheProduct) {
   const Layer up = Module("Linear", kWords, kHidden, 288);
   const Layer down = Module("Linear", kHidden, kWords, 264);

@@ -18,15 +18,16 @@ using model::Shape;
 using Kind = Row::Kind;
 using Maker = Tensor::Maker;
 
-// Whether `part` is half of `whole`, as after chunk(): the last dimension is half as wide, and all
-// other dimensions are equal.
+// Returns true if `part` is half of `whole`, as after chunk(): the last dimension is half as wide,
+// and all other dimensions are equal.
 bool IsHalf(const Shape& part, const Shape& whole) {
   if (part.empty() || part.rank() != whole.rank() || whole.last() != 2 * part.last()) return false;
   return std::equal(part.dimensions().begin(), part.dimensions().end() - 1,
                     whole.dimensions().begin());
 }
 
-// Whether `part` is a slice of `whole`, as after split(): fewer channels at the same resolution.
+// Returns true if `part` is a slice of `whole`, as after split(): fewer channels at the same
+// resolution.
 bool IsSlice(const Shape& part, const Shape& whole) {
   return part.rank() == 4 && whole.rank() == 4 && part[2] == whole[2] && part[3] == whole[3] &&
          part[1] < whole[1];
@@ -56,14 +57,14 @@ class GraphMaker {
       index = graph_.trail[index].from;
     return index == Tensor::kNobody ? 0 : graph_.trail[index].from;
   }
-  // Whether a row of this size reads the concatenated results of all slices. If it does, the
-  // current split ends with this row.
+  // Returns true if a row of this size reads the concatenated results of all slices, and ends the
+  // current split in that case.
   bool JoinsSlices(double elements) {
     if (split_ == Tensor::kNobody || graph_.trail[split_].elements != elements) return false;
     split_ = Tensor::kNobody;
     return true;
   }
-  // Whether the row reads the next slice. This is the case if the newest tensor comes directly from
+  // Returns true if the row reads the next slice, i.e. if the newest tensor comes directly from
   // another slice's convolution, without a norm.
   bool ReadsNextSlice(const Row& row) const {
     if (split_ == Tensor::kNobody || !row.rule->convolution) return false;
@@ -76,9 +77,9 @@ class GraphMaker {
   bool HasCurrent() const { return current_ != Tensor::kNobody; }
   const Tensor& Current() const { return graph_.trail[current_]; }
   void Keep(int index) { graph_.trail[index].kept = true; }
-  // A gate with a lower resolution than the other factor is enlarged before the product, and the
-  // backward pass needs the enlarged copy. If no module made the other factor, it is a
-  // concatenation, which the backward pass needs too.
+  // A gate with a lower resolution than the other factor is upsampled before the multiplication,
+  // and the backward pass needs the upsampled copy. If no module produced the other factor, that
+  // factor is a concatenation, which the backward pass needs too.
   bool KeepEnlarged(const Row& row) {
     const Shape& gate = Current().shape;
     const Shape& out = row.layer->out;
@@ -136,8 +137,8 @@ void GraphMaker::Take(Row& row) {
   Operation(row);
 }
 
-// Finds the row's sizes that the summary does not show. Returns false if they do not grow with the
-// batch.
+// Finds the sizes of the row that the summary does not show. Returns false if they do not grow with
+// the batch.
 bool GraphMaker::FindSizes(Row& row) {
   if (row.knows_input) return row.layer->out.ScalesWithBatch() || row.layer->in.ScalesWithBatch();
   if (row.kind == Kind::kContainer) return true;
@@ -167,8 +168,8 @@ void GraphMaker::Container(Row& row) {
   MakeUnseen(row.out, row.layer->out);
 }
 
-// Whether the printed batch dimension also contains the attention windows. The printed size is then
-// too small by a factor, the number of windows.
+// Returns true if the printed batch dimension also contains the attention windows, which makes the
+// printed size too small by a factor of the number of windows.
 bool GraphMaker::HidesWindows(const Row& row) const {
   const Shape& out = row.layer->out;
   return !row.knows_input && Current().elements > row.out && out.rank() == 3 &&
@@ -276,8 +277,8 @@ int GraphMaker::ReadElsewhere(const Row& row) {
     return current_;
   }
   if (product) Keep(current_);  // attention keeps query, key and value
-  // Whether the row is a linear layer with the same input and width as the previous one, as in x *
-  // act(g), and not one that reads the result of an attention module.
+  // True if the row is a linear layer with the same input and width as the previous one, as in x *
+  // act(g), and does not read the result of an attention module.
   const bool sibling = source != Tensor::kNobody && current.linear && row.rule->linear &&
                        row.out == current.elements && current.from == source;
   if (sibling) return source;
@@ -299,9 +300,9 @@ int GraphMaker::Join(const Row& row) {
   return graph_.trail.Add(made);
 }
 
-// Whether the last convolution is the shortcut of a residual block. The next row then reads the
-// same input as this convolution. The convolution's result is later added to another tensor of the
-// same size and need not be kept for that.
+// Returns true if the last convolution is the shortcut of a residual block, so the next row reads
+// the same input as this convolution. The convolution's result is later added to another tensor of
+// the same size, and a sum does not keep its terms.
 bool GraphMaker::IsShortcut(const Row& row, int source) const {
   const Tensor& current = Current();
   if (current.maker != Maker::kMatrix || current.linear) return false;

@@ -65,8 +65,8 @@ double LargestInside(const Graph& graph, const Kept& kept) {
   return largest;
 }
 
-// Measures tensors that autocast computes in fp32: LayerNorm inputs, each counted once, and softmax
-// results.
+// Adds up the tensors that autocast computes in fp32: LayerNorm inputs, each counted once, and
+// softmax results.
 void MeasureWide(const Graph& graph, Kept& kept) {
   std::vector<bool> counted(graph.trail.all().size());
   for (const Row& row : graph.rows()) {

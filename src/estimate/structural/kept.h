@@ -26,8 +26,7 @@ struct Kept {
   double logits = 0;          // per sample: a language model's logits, as the loss keeps them
   bool has_conv = false;
   bool has_embedding = false;
-  // Whether attention consists of separate matrix products. The bytes that such attention keeps are
-  // the least certain.
+  // True if attention consists of separate matrix products, whose kept bytes are the least certain.
   bool unfused_attention = false;
   // Bytes of the trained parameters of each layer, in descending order.
   std::vector<double> weights;

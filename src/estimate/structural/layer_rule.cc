@@ -57,7 +57,7 @@ Role RoleOf(std::string_view name) {
   return Role::kOther;
 }
 
-// Whether the block sums parallel paths during training and is merged into one convolution
+// Returns true if the block sums parallel paths during training and is merged into one convolution
 // afterwards.
 bool IsReparameterised(std::string_view name) {
   return StartsWithAny(name, {"mobileoneblock", "repvgg", "qarepvgg", "reparam", "repconv"}) ||

@@ -1,5 +1,5 @@
-// The rows of a layer list. Each row has the rule for its type. Once the graph is built (graph.h),
-// it also has the tensors that it reads and keeps.
+// The rows of a layer list, each with the rule for its type and, once the graph is built (graph.h),
+// the tensors that it reads and keeps.
 #pragma once
 
 #include <cstddef>
@@ -72,10 +72,10 @@ struct Rows {
 // The list must outlive the result.
 Rows RowsOf(const model::LayerList& list);
 
-// Whether the shape is [..., tokens, tokens].
+// Returns true if the shape is [..., tokens, tokens].
 bool IsAttentionMatrix(const model::Shape& shape);
-// Whether the row multiplies by a weight: convolutions, linear layers, and unknown types with
-// parameters.
+// Returns true if the row multiplies by a weight: convolutions, linear layers, and unknown types
+// with parameters.
 bool IsProduct(const Row& row);
 
 }  // namespace carma::estimate

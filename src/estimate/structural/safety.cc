@@ -23,22 +23,22 @@ struct EvidenceFactors {
 };
 constexpr EvidenceFactors kFactors[] = {
     {Evidence::kExactBytes, {1.00, 1.05, 1.10, 1.18, 1.75, 3.0}},
-    // Quantiles from the same runs, grouped by how many of the model's module types occur only in
-    // its family: at most two for kCompared, more for kOwnAttention and kOwnBlocks. Plain lists of
-    // layers (kShapes) are in between. At coverage 0.98, kCompared equals kExactBytes.
+    // Quantiles from the same runs, grouped by the number of module types that are unique to the
+    // model's family: at most two for kCompared, more for kOwnAttention and kOwnBlocks. Plain lists
+    // of layers (kShapes) fall in between. At coverage 0.98, kCompared equals kExactBytes.
     {Evidence::kCompared, {1.00, 1.07, 1.12, 1.18, 1.75, 3.0}},
     {Evidence::kShapes, {1.00, 1.10, 1.19, 1.32, 1.80, 3.0}},
     {Evidence::kUncompared, {1.00, 1.12, 1.23, 1.41, 2.10, 3.0}},
     // Quantiles from runs of models with more than two module types that are unique to their
-    // family. A custom attention module keeps matrices that are in no row of the summary, whereas a
+    // family. A custom attention module keeps matrices that no row of the summary shows, whereas a
     // custom block of convolutions keeps almost nothing beyond its rows.
     {Evidence::kOwnAttention, {1.00, 1.13, 1.28, 1.52, 2.20, 3.0}},
     {Evidence::kOwnBlocks, {1.00, 1.10, 1.18, 1.27, 2.00, 3.0}},
     {Evidence::kText, {1.00, 1.14, 1.27, 1.50, 1.96, 3.0}},
     {Evidence::kPartial, {1.00, 1.40, 1.70, 2.00, 2.50, 4.0}},
-    // Estimates of the 2976 runs from totals only would need factors of 1.23, 1.38 and 1.61 at
-    // coverage 0.8, 0.9 and 0.95, with each family left out in turn. The factors used are slightly
-    // larger, because only two runs of other models were compared.
+    // With totals only, the 2976 runs would need factors of 1.23, 1.38 and 1.61 at coverage 0.8,
+    // 0.9 and 0.95 (each family left out in turn). The factors used are slightly larger, because
+    // only two runs of other models were compared.
     {Evidence::kTotals, {1.00, 1.30, 1.45, 1.80, 2.40, 4.0}},
 };
 

@@ -13,8 +13,8 @@ enum class Evidence {
   kCompared,    // rules with input shapes, for module types that several families share
   kShapes,      // rules with input shapes, for layers without their parent modules
   kUncompared,  // 16-bit training, or bytes counted in 16 bits
-  // Several module types are specific to this model, and their code has no rows. kOwnAttention: at
-  // least one of these types is an attention module. kOwnBlocks: none of them is.
+  // Several module types are specific to this model, and their code has no rows. kOwnAttention if
+  // at least one of these types is an attention module, kOwnBlocks if none is.
   kOwnAttention,
   kOwnBlocks,
   kText,     // rules with output shapes only (torchsummary); bytes counted in another precision
@@ -33,7 +33,7 @@ double ShippedFactor(Evidence evidence, double coverage);
 // PyTorch's own nor shared by measured families (data/estimators/modules.txt). Modules of these
 // types may contain code beyond what their rows show.
 std::size_t UnfamiliarModules(const model::LayerList& list);
-// Whether an unfamiliar module type is an attention module, judging by its name.
+// Returns true if an unfamiliar module type is an attention module, judging by its name.
 bool HasUnfamiliarAttention(const model::LayerList& list);
 
 }  // namespace carma::estimate

@@ -27,13 +27,14 @@ constexpr std::string_view kFullDepth =
 
 constexpr double kMibBytes = 1024.0 * 1024.0;
 
-// Copies of the parameters while activations exist: the weights and part of the gradients, because
-// some activations are freed before all gradients exist. The optimizer's states are not included.
+// Copies of the parameters that coexist with the activations: the weights, but only part of the
+// gradients, because some activations are freed before all gradients exist. The optimizer's states
+// are not included.
 constexpr double kRunCopies = 1.7;
 // kRunCopies if the gradients are never freed.
 constexpr double kRunCopiesKept = 2.0;
-// Copies during the optimizer's step, including the temporaries of kernels that process all tensors
-// together.
+// Copies that exist during the optimizer's step, including the temporaries of kernels that process
+// all tensors at once.
 constexpr double kStepCopies = 3.5;
 // Copies of a tensor that is larger than any block that the backward pass frees. The weight, its
 // gradient and one temporary each need newly allocated memory.
@@ -42,15 +43,15 @@ constexpr double kLargeStepCopies = 3.0;
 constexpr double kKeptFactor = 1.01;     // allocator rounding and unusable remainders
 constexpr double kConvFactor = 3.52;     // workspace and gradients of the widest convolution
 constexpr double kLargestFactor = 0.81;  // temporaries of the backward pass
-// Share of kept memory lost to fragmentation. Tensors of at most 10 MiB share segments of 20 MiB
-// with gaps between them; larger tensors have their own segments. This share applies to small
-// tensors; for tensors of 10 MiB, it is half as large.
+// Fragmentation of kept memory. Tensors of at most 10 MiB share 20 MiB segments, which leaves gaps
+// between them; larger tensors have their own segments. kSharedGaps is the share lost with very
+// small tensors; it is halved when the mean tensor size is kSegmentMib.
 constexpr double kSharedGaps = 0.061;
 constexpr double kSegmentMib = 20;
 
 // Memory beyond weights and states, before the allocator's overhead, as a multiple of torchinfo's
-// total. This total is twice the outputs of all modules that have parameters and no children. The
-// kinds of printed rows show what the total leaves out (docs/inside/estimators.md, "Bound").
+// total: twice the outputs of all modules that have parameters and no children. The kinds of
+// printed rows show what the total leaves out (docs/inside/estimators.md, "Bound").
 constexpr double kKeptOfPass = 0.91;        // batch norms, and activations that keep their output
 constexpr double kNothingSeen = 1.18;       // no norm is printed: the overall median
 constexpr double kLayerNormsOnly = 0.93;    // only layer norms are printed, no batch norms
@@ -67,7 +68,8 @@ double KeptOfPass(const model::LayerList& list) {
     batch_norm |= rule.batch_norm;
     layer_norm |= rule.row_statistics;
     keeps_input |= rule.role == Role::kKeepsInput;
-    // In a block of convolution, norm and activation, the norm is included in the total.
+    // Blocks of convolution, norm and activation do not count, because the total includes their
+    // norms.
     activation_in_norm |= rule.norm_with_activation && !rule.convolution;
   }
   if (!batch_norm && !layer_norm && !activation_in_norm) return kNothingSeen;
@@ -96,8 +98,7 @@ double StatesOf(Optimizer optimizer) {
   return optimizer == Optimizer::kSgd ? 0 : optimizer == Optimizer::kMomentum ? 1 : 2;
 }
 
-// Numbers from the question that are used by all terms. Sizes are relative: 1 for four bytes, 0.5
-// for two.
+// Values from the question that all terms use. Sizes are relative: 1 for four bytes, 0.5 for two.
 struct Numbers {
   double batch = 0;
   double activation_size = 1;
@@ -122,8 +123,7 @@ double SizeOf(Precision precision) {
   return precision == Precision::kFp32 ? 1 : 0.5;
 }
 
-// The precision that the dry run assumed when it counted bytes. This is fp32 if the list does not
-// say.
+// The precision that the dry run assumed when it counted bytes; fp32 if the list does not state it.
 Precision CountedIn(const model::LayerList& layers) {
   if (!layers.saved || !layers.precision) return Precision::kFp32;
   return ParsePrecision(*layers.precision).value_or(Precision::kFp32);
@@ -135,8 +135,8 @@ std::int64_t TrainedParams(const model::LayerList& layers) {
   return layers.trainable > 0 ? std::min(layers.trainable, layers.params) : layers.params;
 }
 
-// Takes weights, optimizer states and step temporaries from the dry run. They are not taken if the
-// question uses 16-bit weights and the dry run did not, or the other way round.
+// Takes weights, optimizer states and step temporaries from the dry run, provided that the question
+// and the dry run agree on whether weights have 16 bits.
 void TakeHeld(const Question& question, Numbers& numbers) {
   const std::optional<model::HeldBytes>& held = question.layers->held;
   const bool half = question.precision.value_or(Precision::kFp32) == Precision::kHalf;
@@ -229,9 +229,8 @@ std::vector<Term> RestOf(const Question& question, const Kept& kept, const Numbe
           {"loss over the vocabulary", LossMib(*question.layers, kept, numbers)}};
 }
 
-// How much the memory of the optimizer's step exceeds rest_mib; 0 or less if the step fits into
-// rest_mib. If a dry run has counted the step's temporaries, these replace one copy of all
-// gradients.
+// Memory that the optimizer's step needs beyond rest_mib; 0 or less if the step fits into rest_mib.
+// If a dry run has counted the step's temporaries, they replace one copy of all gradients.
 double StepMib(const Numbers& numbers, double rest_mib) {
   const double copy = numbers.step_mib ? 1 : 0;
   return numbers.frozen_mib + numbers.states_mib + numbers.step_mib.value_or(0) +
@@ -334,9 +333,9 @@ std::vector<Term> TermsOf(const Question& question, const Kept& kept, const Numb
   return terms;
 }
 
-// The highest result of the formula for any smaller batch. The formula treats a weight tensor as
-// large only while no activation is larger. When the batch grows past that point, the result drops,
-// although the actual need does not. The highest result is therefore just before such a point.
+// The formula's highest result for any smaller batch. The formula treats a weight tensor as large
+// only while no activation is larger. Beyond that batch size, the result drops although the actual
+// memory requirement does not, so the highest result is just before such a point.
 double SmallerBatchMib(const Question& question, const Kept& kept) {
   constexpr int kMostPlaces = 50;
   double most_mib = 0;

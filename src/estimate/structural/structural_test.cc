@@ -72,8 +72,7 @@ TEST(Structural, CountsOneLargeTensorFiveTimes) {
               5 * weights_mib, 1);
 }
 
-// The kept memory including the fragmentation between the kept tensors. Each layer keeps one
-// tensor.
+// The kept memory including fragmentation, assuming that each layer keeps one tensor.
 double WithGaps(double kept_mib, const LayerList& list) {
   const double mean_mib = kept_mib / static_cast<double>(list.layers.size());
   return (1.01 + 0.061 / (1 + mean_mib / 20)) * kept_mib;
@@ -165,8 +164,8 @@ TEST(Structural, CountsTheCodeThatEachPyTorchVersionLoads) {
 }
 
 TEST(Structural, KeepsGradientsThatPyTorchOnlyClears) {
-  // The difference is three tenths of 64 MiB of weights: the gradients that usually do not exist
-  // yet while all activations exist.
+  // The difference is 30 % of 64 MiB of weights: the gradients that usually do not exist yet when
+  // all activations do.
   LayerList list = SmallNet();
   list.torch = "1.12.1+cu113";
   const double freed_mib = [&] {

@@ -52,7 +52,7 @@ class Trail {
     recent_.push_back(static_cast<int>(tensors_.size()) - 1);
     return recent_.back();
   }
-  // Adds a tensor that only one row reads. Newest() does not find it.
+  // Adds a tensor that only one row reads and that Newest() does not find.
   int AddPrivate(const Tensor& tensor) {
     tensors_.push_back(tensor);
     return static_cast<int>(tensors_.size()) - 1;

@@ -58,8 +58,8 @@ void TakeLength(const Question& question, TrainingPlan& plan, std::vector<std::s
   }
 }
 
-// Appends to the warning about the assumed sequence length how much memory a quarter of that length
-// would need.
+// Extends the warning about the assumed sequence length with the memory needed for a quarter of
+// that length.
 void AddShorter(const Question& question, TrainingPlan plan, const TransformerEstimate& estimate,
                 std::vector<std::string>& warnings) {
   constexpr std::int64_t kShare = 4;

@@ -45,8 +45,8 @@ constexpr double kSpreadVariableShared = 1.6;  // frozen sharded weights: one la
 constexpr CoverageFactors kNeededFactors{1.00, 1.04, 1.10, 1.16, 1.35, 2.0};
 constexpr CoverageFactors kShownFactors{1.00, 1.08, 1.16, 1.24, 1.45, 2.0};
 constexpr CoverageFactors kVariableFactors{1.00, 1.15, 1.27, 1.42, 1.70, 2.5};
-// Factors for kinds of training that were never measured. Their excess over 1 is twice that of the
-// factors above; this doubling was chosen, not fitted.
+// Factors for kinds of training that were never measured. Their margin (factor - 1) is twice that
+// of the factors above; the doubling was chosen, not fitted.
 constexpr CoverageFactors kNeededUnseen{1.00, 1.08, 1.20, 1.32, 1.70, 3.0};
 constexpr CoverageFactors kShownUnseen{1.00, 1.16, 1.32, 1.48, 1.90, 3.0};
 constexpr CoverageFactors kVariableUnseen{1.00, 1.30, 1.54, 1.84, 2.40, 4.0};
@@ -123,9 +123,9 @@ double MovingMib(const Moment& moment) {
   return moment.parts.logits + moment.parts.activations;
 }
 
-// Activations use blocks of many sizes. These blocks are still cached when the optimizer allocates
-// its memory in the first step, so the blocks, the gaps between them and the optimizer's memory all
-// count. moments: must begin with the optimizer's step.
+// Activations use blocks of many sizes, which are still cached when the optimizer allocates its
+// memory in the first step. The result therefore includes the blocks, the gaps between them, and
+// the optimizer's memory. moments: must begin with the optimizer's step.
 double ReservedMib(const std::vector<Moment>& moments, const Static& all, double needed,
                    const TrainingPlan& plan) {
   const Moment& busiest = *std::ranges::max_element(
@@ -133,8 +133,8 @@ double ReservedMib(const std::vector<Moment>& moments, const Static& all, double
   const double moving = MovingMib(busiest);
   const double spread = SpreadOf(busiest, all.shares_weights, plan);
   double free_running = moments.front().parts.Sum() + busiest.parts.working + spread * moving;
-  // Without checkpointing, the activations of all blocks exist at the same time. The memory that
-  // they free is nearly enough for the optimizer's step.
+  // Without checkpointing, the activations of all blocks exist at the same time, and the memory
+  // freed with them is nearly enough for the optimizer's step.
   if (!RunsBlocksAgain(plan) && !all.shares_weights) {
     const MemoryParts& step = moments.front().parts;
     free_running = needed + (spread - 1) * moving + kStepKept * (step.gradients + step.working);
@@ -143,8 +143,8 @@ double ReservedMib(const std::vector<Moment>& moments, const Static& all, double
     free_running += std::min(kShardingMib, kShardingShare * moving) +
                     std::max(0.0, all.waiting - all.gradients) / kMib;
   }
-  // When memory is short, the allocator releases cached blocks. The peak is then between the needed
-  // memory and the GPU's size.
+  // When memory is short, the allocator releases cached blocks, so the peak lies between the memory
+  // needed and the GPU's capacity.
   if (plan.gpu_mib && free_running + kContextMib > *plan.gpu_mib) {
     const double room = std::max(*plan.gpu_mib - kContextMib, needed);
     return (needed + room) / 2;
@@ -255,15 +255,15 @@ Result<Unit> Check(const TransformerConfig& config, const TrainingPlan& plan) {
   return Unit{};
 }
 
-// Whether only the weights of a part outside the main stack, such as an image encoder, are counted.
-// Models with samples of one length or with a list of blocks are counted completely.
+// Returns true if only the weights are counted for a part outside the main stack, such as an image
+// encoder. Models with samples of one length or with a list of blocks are counted completely.
 bool CountsBeside(const TransformerConfig& config) {
   return config.other_parameters > 0 && !config.one_length && !config.blocks &&
          config.usual_length == 0;
 }
 
-// Lists the properties of this training run that the measurements do not cover well: no measured
-// run has them, or only runs from sources with few details. Empty if there are none.
+// Lists the properties of this training run that the measurements cover poorly: no measured run has
+// them, or only runs from sources that give few details. Empty if there are none.
 std::string UnseenOf(const TransformerConfig& config, const TrainingPlan& plan) {
   std::vector<std::string> unseen;
   if (config.decoder_layers > 0) unseen.emplace_back("an encoder and a decoder");

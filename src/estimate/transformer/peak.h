@@ -1,4 +1,4 @@
-// Computes the memory for training a transformer with a closed form (docs/inside/estimators.md,
+// Closed-form estimate of the memory needed to train a transformer (docs/inside/estimators.md,
 // "Transformers").
 #pragma once
 
@@ -41,7 +41,7 @@ struct MemoryParts {
   double Sum() const;  // "allocated" in PyTorch's terms
 };
 
-// A prediction and a bound. The bound covers the requested share of runs.
+// A prediction, and a bound that covers the requested share of runs.
 struct MemoryBound {
   std::int64_t point_mib = 0;
   std::int64_t bound_mib = 0;  // at least the point

@@ -9,9 +9,9 @@ namespace carma::estimate {
 
 bool RunsBlocksAgain(const TrainingPlan& plan);
 bool IsZero(DataParallel kind);
-// Number of GPUs among which sharded memory is divided: the data-parallel GPUs times the GPUs that
-// share a sample. This is how torchtitan's FSDP mesh and the distributed optimizers of Megatron and
-// DeepSpeed divide it.
+// Number of GPUs that sharded memory is divided among: the data-parallel GPUs times the GPUs that
+// share a sample. torchtitan's FSDP mesh and the distributed optimizers of Megatron and DeepSpeed
+// divide it the same way.
 double Shards(const TrainingPlan& plan);
 
 // A pipeline stage on one tensor-parallel rank.
@@ -51,7 +51,7 @@ Adapters AdaptersOf(const Sizes& sizes, const TrainingPlan& plan, bool gated);
 // For a model with a list of blocks, such as a U-Net. `inputs` is the sum over all blocks.
 Adapters AdaptersOf(const BlockList& list, const TrainingPlan& plan);
 
-// Memory on the GPU that does not grow with the tokens, in bytes.
+// Memory on the GPU that does not depend on the number of tokens, in bytes.
 struct Static {
   double weights = 0;
   double copies = 0;  // 16-bit copies of weights, until a block's backward pass

@@ -126,7 +126,7 @@ Result<Unit> SetMethod(const base::CsvRow& row, Library library, TrainingPlan& p
   } else if (method == "qlora") {
     plan.quantisation = Quantisation::kNf4;
   }
-  // PEFT recipes also quantise the scales. For LitGPT, the row shows whether this was done.
+  // PEFT recipes also quantise the scales; for LitGPT, the row says whether they are quantised.
   if (plan.quantisation == Quantisation::kNf4 && library == Library::kHuggingFace)
     plan.quantisation = Quantisation::kNf4Double;
   if (plan.method == Method::kFull) return Unit{};
@@ -288,7 +288,7 @@ Result<Unit> SetParallel(const base::CsvRow& row, Library library, std::int64_t 
   return Unit{};
 }
 
-// Whether the library uses Hugging Face's Trainer or behaves like it.
+// Returns true if the library uses Hugging Face's Trainer or behaves like it.
 bool IsOfTrainer(std::string_view framework) {
   const std::string name = base::ToLower(framework);
   constexpr std::string_view kNames[] = {"hf",      "trainer", "trl",    "axolotl",

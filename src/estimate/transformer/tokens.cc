@@ -71,9 +71,9 @@ double MatrixGradientBytes(const TransformerConfig& config, const TrainingPlan& 
   return plan.weights == Dtype::kFp32 || wide ? 8 : 4;
 }
 
-// Without checkpointing, tensors that are needed only for the gradients of PEFT's frozen weights
-// are not kept. This rule is not applied to other libraries' adapters (in 16 bits), because the
-// formula for them was fitted without it.
+// With PEFT and without checkpointing, tensors needed only for the gradients of frozen weights are
+// not kept. The 16-bit adapters of other libraries are exempt, because the formula for them was
+// fitted without this rule.
 bool KeepsLess(const TrainingPlan& plan) {
   return plan.method == Method::kLora && !plan.lora_16bit && !RunsBlocksAgain(plan);
 }
@@ -179,7 +179,7 @@ void AddBlock(const TransformerConfig& config, const TrainingPlan& plan, const S
       grown * ((config.gated ? 6 : 4) * sizes.forward + 2 * GatheredBytes(plan, sizes)), gradients);
 }
 
-// Whether the residual stream itself is kept. This is the case if the norms read a copy of it.
+// Returns true if the norms read a copy of the residual stream, so the stream itself is kept too.
 bool KeepsStream(const TransformerConfig& config, const TrainingPlan& plan) {
   return config.rms_norm && plan.weights != Dtype::kFp32 && !KeepsLess(plan);
 }
