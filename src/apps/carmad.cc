@@ -39,14 +39,14 @@ constexpr std::chrono::minutes kLongestStart{2};
 
 struct Flags {
   std::string config, socket, state_dir, log;
-  std::string simulate;  // shape of a simulated server; empty: real GPUs
+  std::string simulate;  // shape of a simulated server; empty for real GPUs
   bool check_only = false;
   bool background = false;
   bool beside = false;
-  int parent = 0;  // the daemon exits when this process exits; 0: none
+  int parent = 0;  // the daemon exits when this process exits; 0 if none
 };
 
-// Reports the error in exactly one line, even if the message contains line breaks.
+// Prints the error on a single line, even if the message contains line breaks.
 int Refuse(const carma::base::Error& error, int exit_code) {
   const std::string prefix(carma::base::PriorityPrefix(carma::base::LogLevel::kError));
   std::fprintf(stderr, "%scarmad: %s\n", prefix.c_str(),
@@ -83,8 +83,8 @@ int RunSimgpu(std::vector<std::string> words, int said) {
   return status;
 }
 
-// Creates a simulated server with its own database, separate from the one for the real GPUs. If the
-// simulated server already exists, it is reused, and its tasks continue to run.
+// Creates a simulated server with its own database, separate from the one for the real GPUs. An
+// existing simulated server is reused, and its tasks continue to run.
 Result<Unit> MakeSimulated(Flags& flags) {
   if (flags.state_dir.empty()) {
     const std::string shape = std::exchange(flags.simulate, "");
@@ -232,8 +232,8 @@ int Run(int argc, char** argv) {
     return 0;
   }
   // Refuses to start next to root's carmad, which would know nothing about the tasks that this
-  // carmad starts on the same GPUs. The check is skipped for root and for simulated GPUs. With
-  // --parent, the parent process (`carma pilot`) has already made it.
+  // carmad starts on the same GPUs. The check is skipped for root and for simulated GPUs, and with
+  // --parent, because the parent process (`carma pilot`) has already made it.
   if (!flags.beside && flags.parent == 0 && ::getuid() != 0 &&
       loaded->settings.simgpu_state.empty()) {
     const Result<Unit> alone =
@@ -247,8 +247,8 @@ int Run(int argc, char** argv) {
 
 }  // namespace
 
-// If a library throws an unexpected exception, for example because no descriptors or memory are
-// left, the daemon prints one line and exits. Tasks continue to run, and the service manager
+// If a library throws an unexpected exception, for example because descriptors or memory have run
+// out, the daemon prints one line and exits. Tasks continue to run, and the service manager
 // restarts the daemon.
 int main(int argc, char** argv) {
   carma::base::OpenStandardStreams();

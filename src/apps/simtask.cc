@@ -64,12 +64,12 @@ void AddFailures(CLI::App& app, TrainingOptions& options, std::string& framework
   app.add_option("--fault-at", options.fault_at,
                  "share of the work after which a kernel breaks the GPU's context")
       ->check(kShare);
-  app.add_option("--xid", options.xid, "Xid that the driver reports after --fault-at; 0: none")
+  app.add_option("--xid", options.xid, "Xid that the driver reports after --fault-at; 0 for none")
       ->capture_default_str()
       ->check(CLI::Range(0, 999));
   app.add_flag("--ignore-term", options.ignore_term, "ignore SIGTERM");
   app.add_flag("--double-fork", options.double_fork,
-               "a grandchild in its own session uses the GPU");
+               "use the GPU from a grandchild process in its own session");
   app.add_flag("--tell-memory", options.tell_memory,
                "print what cudaMemGetInfo would report for the first GPU once memory is allocated");
   app.add_flag("--warn-oom", options.warn_oom,
@@ -117,7 +117,7 @@ int main(int argc, char** argv) {
   AddFailures(app, options, framework);
   AddCheckpoint(app, options);
   app.add_option("--load-s", load_s,
-                 "seconds from the start to the first allocation (default: 14, quick tasks 0)")
+                 "seconds from the start to the first allocation (default: 14; 0 for quick tasks)")
       ->check(kSpan);
   try {
     app.parse(argc, argv);

@@ -18,10 +18,10 @@ class Calendar {
   }  // the server's local time, with summer time
   static Calendar Utc() { return Calendar(true); }
 
-  // Returns the time that the clock shows when it has advanced by `days` and `length`. If the clock
-  // skips that time, returns the first time after the gap.
+  // Returns the time at which the clock reads `days` and `length` later than at `from`. If the
+  // clock skips that reading, returns the first time after the gap.
   Time DaysLater(Time from, int days, Duration length = {}) const;
-  // 0: Sunday … 6: Saturday.
+  // 0 for Sunday, 6 for Saturday.
   int DayOfWeek(Time at) const;
   // The UTC offset of local time at that moment.
   Duration AheadOfUtc(Time at) const;

@@ -61,8 +61,8 @@ Result<Unit> WriteAll(int fd, std::string_view data) {
 
 namespace {
 
-// like: the owner and mode for the new file, taken from the file that it replaces. Null: leave the
-// new file as it was created.
+// like: status of the file to replace; the new file gets its owner and mode. If null, both are left
+// as created.
 Result<Unit> Fill(int fd, std::string_view data, const struct stat* like) {
   CARMA_TRY(WriteAll(fd, data));
   if (like != nullptr) {
@@ -106,8 +106,8 @@ Result<std::string> WithoutLinks(const std::string& path, int most = 40) {
   return path;
 }
 
-// The name may already exist as another user's link, or as a file that an earlier process with the
-// same pid has left behind. If so, tries to delete it and uses a different name.
+// The name may already belong to another user's link, or to a file left behind by an earlier
+// process with the same pid. If so, tries to delete it and uses a different name.
 UniqueFd OpenDraft(std::string& name, unsigned mode) {
   constexpr int kFlags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
   UniqueFd fd(::open(name.c_str(), kFlags, mode));

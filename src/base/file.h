@@ -33,7 +33,7 @@ Result<Unit> RewriteFileAtomic(const std::string& path, std::string_view data);
 Result<Unit> MakeDirs(const std::string& path, unsigned mode = 0755);
 bool Exists(const std::string& path);
 bool IsFolder(const std::string& path);
-// Whether this process may execute the file.
+// True if this process may execute the file.
 bool IsProgram(const std::string& path);
 // The folder of the running executable, for finding programs and data installed with it.
 std::string ExecutableDir();

@@ -29,7 +29,7 @@ std::string DumpJson(const Json& json);
 //   if (in.error()) return std::unexpected(*in.error());
 class JsonReader {
  public:
-  // json must outlive the reader. If json is not an object, this is recorded as the first error.
+  // json must outlive the reader. If it is not an object, that is recorded as the first error.
   JsonReader(const Json& json, std::string pointer);
 
   // Returns false and leaves the target unchanged if the key is absent or null.
@@ -48,7 +48,7 @@ class JsonReader {
     target = std::move(value);
     return true;
   }
-  // Returns the raw value, or null if the key is absent. The key counts as read for NoOthers().
+  // Returns the raw value, or null if the key is absent. NoOthers() treats the key as read.
   const Json* Raw(const char* key);
   bool Has(const char* key);
   // Records an error if the object has keys that were not read.

@@ -26,7 +26,7 @@ class LineSocket {
   // Waits for the next line and returns it without its newline, or kUnavailable if no line arrives
   // in time, kNotFound if the peer is gone, or kInvalid if the line is longer than the limit.
   Result<std::string> Receive(std::chrono::milliseconds timeout);
-  // Whether another line has already been received.
+  // True if another line has already been received.
   bool HasLine() const { return pending_.contains('\n'); }
 
  private:

@@ -32,8 +32,8 @@ class Priority : public spdlog::custom_flag_formatter {
   }
 };
 
-// If the terminal has been closed or nobody reads the pipe any more, writing a line fails
-// immediately, and only that line is lost.
+// If the terminal or the pipe's reader is gone, writing a line fails immediately, and only that
+// line is lost.
 spdlog::logger& Logger() {
   // Never destroyed, because threads may log while the process is exiting.
   static spdlog::logger& logger = *[] {

@@ -64,8 +64,8 @@ std::string HiddenProcesses(std::string_view mounts) {
   return "";
 }
 
-// The result is cached. If a later read failed for lack of a descriptor, the empty result would
-// look like a different boot.
+// Cached, because a later read could fail for lack of descriptors, and its empty result would look
+// like a different boot.
 std::string BootId() {
   static const std::string id(Trim(ReadFile("/proc/sys/kernel/random/boot_id", 100).value_or("")));
   return id;

@@ -24,10 +24,10 @@ struct ProcessStat {
   char state = '?';
   int threads = 0;
   std::string command;
-  // Only for a dead process that we may inspect: the status that waitpid() would return.
+  // The status that waitpid() would return; only for a dead process that we may inspect.
   std::optional<int> exit_status;
-  // Whether the process has exited but has not been reaped yet. If only the first thread has exited
-  // and others are still running, the result is false.
+  // True if the process has exited but has not been reaped yet. False if only the first thread has
+  // exited and others are still running.
   bool dead() const { return (state == 'Z' || state == 'X') && threads <= 1; }
 };
 
@@ -37,7 +37,7 @@ std::optional<ProcessStat> ReadProcessStat(pid_t pid);
 // hierarchy.
 std::string CgroupOf(pid_t pid);
 ProcessId SelfProcess();
-// Whether that process is still running. False if it is a zombie, or if a different process now has
+// True if that process is still running. False if it is a zombie, or if a different process now has
 // the same pid.
 bool Alive(const ProcessId& id);
 // Returns the option in /proc/mounts that hides other users' processes. Empty if there is none.

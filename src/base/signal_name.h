@@ -9,10 +9,9 @@ namespace carma::base {
 // Parses a signal name (with or without SIG, in any case) or number, and returns the number. Empty
 // if no such signal can be sent.
 std::optional<int> SignalNumber(std::string_view text);
-// Whether the text is a signal name as it is stored: "USR1", "TERM".
+// True if the text is a signal name in its stored form, such as "USR1" or "TERM".
 bool IsSignalName(std::string_view text);
-// Whether the text is the name of a signal that programs can handle. KILL and STOP cannot be
-// handled.
+// True if the text names a signal other than KILL and STOP, which programs cannot handle.
 bool IsHandledSignal(std::string_view text);
 
 }  // namespace carma::base

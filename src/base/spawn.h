@@ -19,7 +19,7 @@ namespace carma::base {
 struct Pipe {
   UniqueFd read, write;
 };
-// If blocking_read is false, reading an empty pipe fails with EAGAIN. Returns system errors.
+// If blocking_read is false, reading an empty pipe fails with EAGAIN.
 Result<Pipe> MakePipe(bool blocking_read = true);
 
 // Creates an anonymous file that contains this text and is positioned at its beginning. A program
@@ -31,12 +31,12 @@ Result<UniqueFd> MemoryFile(std::string_view text);
 struct SpawnOptions {
   // The program's descriptors 0, 1, 2 … Each entry is one of our descriptors or the path of a file.
   // The file for descriptor 0 is opened for reading. The other files are appended to, and are
-  // created with mode 0600. The number of one of our descriptors must not be less than the entry's
-  // index, because the program's own descriptors have already replaced the lower numbers. The
-  // program gets no other descriptors.
+  // created with mode 0600. One of our descriptors must not be lower than the entry's index,
+  // because the program's own descriptors have already replaced the lower ones. The program gets no
+  // other descriptors.
   std::vector<std::variant<int, std::string>> files;
-  std::optional<std::vector<std::string>> environment = {};  // "NAME=value"; absent: our own
-  std::string folder = {};                                   // working folder; empty: our own
+  std::optional<std::vector<std::string>> environment = {};  // "NAME=value"; default: our own
+  std::string folder = {};                                   // working folder; default: our own
   bool session = false;        // start a new session; otherwise only a new process group
   bool block_signals = false;  // block all signals; otherwise block none
 };

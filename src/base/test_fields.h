@@ -45,7 +45,7 @@ std::set<std::string> NamesOf() {
   return visitor.names;
 }
 
-// Whether the list has exactly one field per member of the type.
+// True if the list has exactly one field per member of the type.
 template <HasFields T>
 bool NamesEveryMember() {
   return NamesOf<T>().size() == MemberCount<T>();

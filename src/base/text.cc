@@ -36,7 +36,7 @@ std::size_t Utf8Length(std::string_view text) {
   return length;
 }
 
-// Decodes one sequence. Its length must be the one that Utf8Length returned.
+// Decodes a sequence that Utf8Length has accepted.
 char32_t CodePoint(std::string_view sequence) {
   const auto first = static_cast<unsigned char>(sequence[0]);
   if (sequence.size() == 1) return first;
@@ -199,8 +199,8 @@ Result<Duration> ParseSpan(std::string_view text) {
       numbers.push_back(*number);
     }
     if (numbers.size() > 3 || days < 0 || days > 4000) return BadSpan(text);
-    // With days, the first number is hours. Without days, a single number or the first of two is
-    // minutes (Slurm's rule).
+    // As in Slurm: after a number of days, the next number is hours. Otherwise, a single number or
+    // the first of two is minutes.
     if (with_days || numbers.size() == 3) {
       numbers.resize(3, 0);
       total_s = days * 86400 + numbers[0] * 3600 + numbers[1] * 60 + numbers[2];

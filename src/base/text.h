@@ -17,8 +17,7 @@ std::string_view Trim(std::string_view text);
 std::vector<std::string_view> Split(std::string_view text, char separator);
 // Returns the pieces between runs of spaces and tabs. A blank text has no pieces.
 std::vector<std::string_view> SplitWords(std::string_view text);
-// Whether `word` is one of the words in a list such as " a b c ", which begins and ends with a
-// blank.
+// True if `word` is in a list such as " a b c ". The list must begin and end with a blank.
 bool IsWordIn(std::string_view spaced_words, std::string_view word);
 // The part after the last slash.
 std::string_view BaseName(std::string_view path);
@@ -46,13 +45,13 @@ std::string FormatTime(Time t);           // local "2026-03-01 14:05:59"
 std::string FormatTimeIso(Time t);        // UTC "2026-03-01T13:05:59.120Z"
 
 bool IsUtf8(std::string_view text);
-// Whether the text contains an invisible character that has an effect: C0 and C1 controls (some
-// terminals obey C1 too), DEL, line separators, bidirectional marks and overrides. Invalid UTF-8 is
+// True if the text contains an invisible character that has an effect: C0 or C1 controls (some
+// terminals obey C1 too), DEL, line separators, bidirectional marks or overrides. Invalid UTF-8 is
 // not checked.
 bool HasControls(std::string_view text);
 bool IsOneLine(std::string_view text);  // UTF-8 without such characters
-// A printable one-line form for messages and tables. Invalid UTF-8 and the characters listed at
-// HasControls become '?', and the text is cut at max_bytes with "…".
+// Returns a printable one-line form for messages and tables. Invalid UTF-8 and the characters
+// listed at HasControls become '?'. A text longer than max_bytes is cut and ends with "…".
 std::string Printable(std::string_view text, std::size_t max_bytes = 200);
 
 }  // namespace carma::base

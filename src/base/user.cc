@@ -21,8 +21,8 @@ std::string TextOf(const char* text) {
   return text != nullptr ? text : "";
 }
 
-// Whether a lookup failed because there is no such entry. The C library may report this with any of
-// these errors; see getpwnam_r(3).
+// True if a lookup failed because there is no such entry. The C library may report this with any of
+// the errors below; see getpwnam_r(3).
 bool IsNone(int error) {
   return error == 0 || error == ENOENT || error == ESRCH || error == EBADF || error == EPERM;
 }

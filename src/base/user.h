@@ -24,7 +24,7 @@ struct UserEntry {
 Result<std::optional<UserEntry>> FindUser(std::uint32_t uid);
 // Returns the GID, kNotFound if there is no such group, or kUnavailable (see FindUser()).
 Result<std::uint32_t> FindGroup(const std::string& name);
-// Whether the database definitely has no such user. False if the database cannot be read.
+// True if the database definitely has no such user. False if the database cannot be read.
 bool LacksUser(const std::string& name);
 // The user's name, or the UID if the name is unknown.
 std::string UserName(std::uint32_t uid);
@@ -35,7 +35,7 @@ std::vector<std::uint32_t> GroupsOf(const std::string& name, std::uint32_t gid);
 struct KnownUser {
   std::string name;  // the UID, if the name is unknown
   std::uint32_t gid = 0;
-  std::vector<std::uint32_t> groups;  // empty: the database has no such user
+  std::vector<std::uint32_t> groups;  // empty if the database has no such user
 };
 // Returns kUnavailable if the database does not respond.
 Result<KnownUser> KnowUser(std::uint32_t uid);
