@@ -1,9 +1,9 @@
 // Measures the GPU usage of each user and account, so that the users with the least usage go first.
 //
 // For each of its GPUs, a task is charged the larger of its promised memory share and its predicted
-// SM share. A task that no other task may join is charged the whole GPU. Usage is measured in
-// whole-GPU seconds, from the decision to start until the attempt ends. Usage from one half-life
-// ago counts half as much.
+// SM share. A task that does not share its GPUs is charged for whole GPUs. Usage is measured in
+// whole-GPU seconds, from the decision to start the task until the attempt ends. Usage from one
+// half-life ago counts half as much.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ namespace carma::core {
 struct Taken {
   std::uint32_t uid = 0;
   std::string user;
-  std::string account;  // empty: charged to its user alone
+  std::string account;  // empty if charged to its user alone
   std::string qos;
   int gpus = 0;
   double rate = 0;  // in whole GPUs
@@ -33,8 +33,8 @@ struct Taken {
   friend bool operator==(const Taken&, const Taken&) = default;
 };
 
-// The rate, in GPUs, at which a task that has been placed is charged. usable_mib: usable memory of
-// each of the server's GPUs. alone: no other task may join it.
+// The rate, in GPUs, at which a placed task is charged. usable_mib: usable memory of each of the
+// server's GPUs. alone: the task does not share its GPUs.
 double RateOf(const TaskRecord& task, std::span<const std::int64_t> usable_mib, bool alone);
 // The rate at which a waiting task would be charged. promised_mib: per GPU.
 double RateOf(const TaskRecord& task, std::int64_t promised_mib, std::int64_t usable_mib,
@@ -50,7 +50,7 @@ Holder HolderOf(const TaskRequest& request);
 
 class FairShare {
  public:
-  // Decayed usage, and how fast it currently grows.
+  // Decayed usage and its current growth rate.
   struct Use {
     double seconds = 0;  // whole-GPU seconds
     double rate = 0;     // total rate of the running tasks, in whole GPUs
@@ -59,8 +59,8 @@ class FairShare {
   explicit FairShare(const FairRules& rules) { Follow(rules); }
   void Follow(const FairRules& rules);  // applies from now on
 
-  // Charges the task at this rate from `from` (not later than `now`) until Release. Call it once
-  // per task.
+  // Charges the task at this rate until Release, starting at `from` (not later than `now`). Call it
+  // once per task.
   void Take(const TaskRecord& task, double rate, Time from, Time now);
   // Stops charging the task as of `ended` (not later than `now`). Does nothing if the task is not
   // being charged.

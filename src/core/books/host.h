@@ -14,11 +14,10 @@
 
 namespace carma::core {
 
-// Cores and memory available to tasks. Until they are known, nothing is counted, so no task waits
-// for cores or memory.
+// Cores and memory available to tasks. Until they are known, no task waits for cores or memory.
 struct HostInfo {
-  int cpus = 0;                 // can be promised to tasks; 0: not counted
-  std::int64_t memory_mib = 0;  // can be promised to tasks; 0: not counted
+  int cpus = 0;                 // can be promised to tasks; 0 if not counted
+  std::int64_t memory_mib = 0;  // can be promised to tasks; 0 if not counted
   // Numbers of the hardware threads that can be dedicated to tasks, in the order in which they are
   // assigned (threads of one core are adjacent).
   std::vector<int> cores;
@@ -37,9 +36,9 @@ struct HostView {
   std::optional<TaskId> kept_for;
 };
 
-// Whether CheckHost would let the task start. Faster, because it does not build a reason.
+// True if CheckHost would let the task start. Faster, because it does not build a reason.
 bool FitsHost(const HostNeed& need, const HostView& host);
-// Whether a task with this need may start. The verdict is kNever if the machine does not have
+// Checks whether the host has room for the task. The verdict is kNever if the machine does not have
 // enough cores or memory even when idle. The reason is kCpus or kHostMemory.
 Verdict CheckHost(const HostNeed& need, const HostView& host);
 
@@ -54,12 +53,12 @@ class HostBooks {
   void Open(HostInfo info);
   const HostInfo& info() const { return info_; }
 
-  // Returns the promise for a task with this need, if CheckHost lets the task start. near: the
-  // threads close to the task's GPUs, which are preferred for dedicated cores.
+  // Returns the share to promise to a task that has passed CheckHost. near: threads close to the
+  // task's GPUs, preferred for dedicated cores.
   HostShare ShareFor(const HostNeed& need, std::span<const int> near) const;
   // Records the promise. Call it once per task. A task without a promise is ignored.
   void Take(TaskId task, const HostShare& share);
-  // Releases everything that the task was promised. Releasing twice is harmless.
+  // Releases everything promised to the task. Releasing twice is harmless.
   void Release(TaskId task);
 
   HostView View() const;
@@ -70,8 +69,7 @@ class HostBooks {
   std::size_t tasks() const { return shares_.size(); }
   // Dedicated threads, and the tasks that hold them.
   const std::map<int, TaskId>& owners() const { return owners_; }
-  // The share of the machine that these CPUs and this memory make up: the larger of the two shares,
-  // 0..1.
+  // Fraction of the machine's CPUs or of its memory, whichever is larger; 0..1.
   double PartOf(int cpus, std::int64_t memory_mib) const;
   // Incremented whenever more cores or memory might have become free.
   std::uint64_t changes() const { return changes_; }

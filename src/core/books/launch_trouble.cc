@@ -31,8 +31,8 @@ std::map<TaskId, int> LaunchTrouble::Failed(Time now, const TaskRecord& task,
   return innocent;
 }
 
-// When several starts are decided together, one may succeed even though another fails, so only a
-// start that was decided after the last failure proves that starts work again.
+// If several starts are decided together, some may succeed while others fail. Only a start decided
+// after the last failure proves that starts work again.
 void LaunchTrouble::Works(Time launched) {
   if (!on() || launched <= last_failure_) return;
   users_.clear();

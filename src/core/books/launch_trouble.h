@@ -24,15 +24,15 @@ class LaunchTrouble {
   // Time between trials.
   static constexpr Duration kTrialEvery{10'000};
 
-  // Reports a failed launch that may be the machine's fault. Once it is known that the machine is
-  // at fault, returns the tasks whose failures the machine caused (including this task), each with
-  // its number of failures so far. Otherwise returns an empty map. certain: the machine is
-  // certainly at fault, so one failure is enough.
+  // Records a failed launch that may be the machine's fault. Once the machine is known to be at
+  // fault, returns the tasks whose failures it caused (including this task), each with its number
+  // of failures so far. Otherwise returns an empty map. certain: a single failure is enough to
+  // blame the machine.
   std::map<TaskId, int> Failed(Time now, const TaskRecord& task, const std::string& why,
                                bool certain = false);
-  // Reports that an attempt is running. Its start was decided at `launched`.
+  // Records that an attempt is running. launched: when its start was decided.
   void Works(Time launched);
-  // Reports that a trial start was decided.
+  // Records the decision to start a trial.
   void Tried(Time now) { next_trial_ = now + kTrialEvery; }
 
   bool on() const { return !why_.empty(); }
@@ -40,10 +40,10 @@ class LaunchTrouble {
   bool MayTry(Time now) const { return !on() || now >= next_trial_; }
   // Time at which the next trial may start; empty unless the machine is at fault.
   std::optional<Time> NextTrial() const { return on() ? std::optional(next_trial_) : std::nullopt; }
-  // Whether a task of this user has failed. Tasks of other users make better trials, because the
-  // failure may have been caused by the user's own files.
+  // True if a task of this user has failed. Tasks of other users make better trials, because the
+  // user's own files may have caused the failure.
   bool FailedFor(std::uint32_t uid) const { return users_.contains(uid); }
-  // One sentence that describes the machine's fault; empty if there is none.
+  // Describes the trouble in one sentence; empty if there is none.
   std::string Text() const;
 
  private:
@@ -55,7 +55,7 @@ class LaunchTrouble {
   std::set<std::uint32_t> users_;      // users with failed tasks since the trouble began
   Time last_failure_{};
   Time next_trial_{};
-  std::string why_;  // text of the last failure; empty: no trouble
+  std::string why_;  // text of the last failure; empty if no trouble
 };
 
 }  // namespace carma::core

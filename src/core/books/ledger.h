@@ -14,13 +14,13 @@
 
 namespace carma::core {
 
-// A task on one of its GPUs, from the decision to place it there until its release.
+// A task on one of its GPUs, from the placement decision until its release.
 struct Resident {
   TaskId task{};
   std::int64_t claim_mib = 0;
   std::int64_t observed_mib = 0;  // in the last sample; 0 until the task appears in one
   bool exclusive = false;
-  double sm_share = 0;  // declared SM share; 0: none
+  double sm_share = 0;  // declared SM share; 0 if none
   Time launched{};
   std::optional<Time> first_seen;  // time of the first sample that shows its memory
   Plateau memory;

@@ -1,4 +1,4 @@
-// Collects what running tasks show about the needs of waiting tasks of the same kind.
+// Learns from running tasks what waiting tasks of the same kind will need.
 #pragma once
 
 #include <cstddef>
@@ -11,10 +11,10 @@
 
 namespace carma::core {
 
-// What is known about the needs of a kind of task. Memory is per GPU.
+// What has been learned about one kind of task. Memory is per GPU.
 struct Lesson {
-  std::int64_t enough_mib = 0;         // highest need of a stable run; 0: none yet
-  std::int64_t at_least_mib = 0;       // demand after running out of memory; 0: none yet
+  std::int64_t enough_mib = 0;         // maximum over stable runs; 0 if none yet
+  std::int64_t at_least_mib = 0;       // demand after running out of memory; 0 if none yet
   std::optional<double> sm_active;     // in the last run, as if running alone
   std::optional<double> cpus;          // highest number of busy threads per GPU in any run
   std::optional<double> others_share;  // highest Profile::others_share of any run
@@ -22,10 +22,10 @@ struct Lesson {
   friend bool operator==(const Lesson&, const Lesson&) = default;
 };
 
-// Tasks are of the same kind if they have the same user and KindId. Tasks of unknown kind are
-// ignored. Memory values are the highest of any run, and only at_least_mib can decrease again. When
-// the last task of a kind leaves, the kind's lesson is dropped: later tasks are estimated from the
-// estimator's history.
+// Two tasks are of the same kind if they have the same user and KindId; tasks of unknown kind are
+// ignored. Memory values are maxima over all runs; only at_least_mib can decrease again. A lesson
+// is dropped when the last task of its kind leaves. After that, estimates for the kind come from
+// the estimator's history.
 class Lessons {
  public:
   // Called when a task enters the core (Join) and when the core drops it (Leave).
@@ -38,11 +38,11 @@ class Lessons {
   void Cpus(const TaskRecord& task, double cpus);
   void Alone(const TaskRecord& task, double alone_s);
   void AtLeast(const TaskRecord& task, std::int64_t demand_mib);
-  // Reports that a run had enough memory. If AtLeast demanded more than the run needed, the demand
-  // moves halfway towards the run's need.
+  // Records that a run had enough memory. If AtLeast demanded more than `need_mib`, the demand
+  // moves halfway towards it.
   void Succeeded(const TaskRecord& task, std::int64_t need_mib);
 
-  // The lesson for the task's kind; null if there is none.
+  // Returns the lesson for the task's kind, or null if there is none.
   const Lesson* Of(const TaskRecord& task) const;
   std::size_t tasks() const { return tasks_; }  // number of joined tasks
   // Incremented whenever a lesson changes.
@@ -56,7 +56,7 @@ class Lessons {
   using Key = std::pair<std::uint32_t, KindId>;  // lessons are never shared between users
   static Key KeyOf(const TaskRecord& task);
   std::map<Key, Kind> kinds_;
-  Lesson* LessonFor(const TaskRecord& task);  // null: the task's kind is unknown
+  Lesson* LessonFor(const TaskRecord& task);  // null if its kind is unknown
   std::size_t tasks_ = 0;
   std::uint64_t changes_ = 0;
 };

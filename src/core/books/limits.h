@@ -1,5 +1,4 @@
-// Checks the limits of users, accounts and classes (LimitRule), and counts how much of each limit
-// is used.
+// Enforces limits on users, accounts and classes (LimitRule) and tracks how much of each is used.
 #pragma once
 
 #include <cstddef>
@@ -32,7 +31,7 @@ struct LimitHit {
   double wants = 0;  // what this task would add
 };
 
-// Tasks with requests that no limit tells apart.
+// Tasks whose requests are the same as far as limits are concerned.
 struct AlikeTasks {
   TaskRequest request;
   std::size_t count = 0;
@@ -42,13 +41,13 @@ class Limits {
   struct Count;
 
  public:
-  // The amounts that starting a task would add to the counts.
+  // What starting a task would add to the counts.
   struct Wants {
     int gpus = 0;
     std::int64_t promised_mib = 0;  // promised on each of these GPUs
     HostNeed host;
   };
-  // A rule that can keep a task from starting, and its current usage.
+  // A rule that can keep a task from starting, with its current usage.
   struct BoundBy {
     const LimitRule* rule = nullptr;
     const Count* count = nullptr;
@@ -72,34 +71,35 @@ class Limits {
   // Drops attempts that ended before the period of every rule began. Call it before each decision.
   void Advance(Time now);
 
-  // Whether any task in the core is subject to a rule that can keep it from starting.
+  // True if any task in the core is subject to a rule that can keep it from starting.
   bool Concerns() const { return concerned_ > 0; }
-  // Whether any rule limits promised memory. If not, Wants::promised_mib is unused.
+  // True if any rule limits promised memory. Otherwise, Wants::promised_mib is unused.
   bool CountMemory() const { return count_memory_; }
-  // The limit that keeps the task from starting now; empty: none.
+  // Returns the limit that keeps the task from starting now, if any.
   std::optional<LimitHit> AgainstStart(const TaskRecord& task, const Wants& wants, Time now) const;
-  // A faster AgainstStart for frequent calls. `rules` is the result of Bound for the task's
+  // Faster than AgainstStart, for frequent calls. `rules` is the result of Bound for the task's
   // request.
   static std::optional<LimitHit> Against(std::span<const BoundBy> rules, const Wants& would_have,
                                          Time now);
-  // Whether the two sets of rules share a count. If so, starting a task under `one` can change what
+  // True if the two sets of rules share a count, so starting a task under `one` can change what
   // `other` allows.
   static bool CountTogether(std::span<const BoundBy> one, std::span<const BoundBy> other);
   // The rules that apply to a request with these values. Valid until Follow. Empty if no task with
   // these values has ever been in the core.
   std::span<const BoundBy> Bound(const TaskRequest& request) const;
-  // Whether any rule can keep a request with these values from starting.
+  // True if any rule can keep a request with these values from starting.
   bool MayKeep(const TaskRequest& request) const;
-  // The limit that forbids submitting `more` tasks like this one; empty: none. If `more` is 0,
-  // checks only the limits that no amount of waiting can satisfy. counted: the former request of an
-  // edited task, which the counts already include. beside: other tasks of the same submission.
+  // Returns the limit that forbids submitting `more` tasks like this one, if any. If `more` is 0,
+  // checks only limits that waiting cannot satisfy. counted: the previous request of an edited
+  // task, already included in the counts. beside: other tasks of the same submission.
   std::optional<LimitHit> AgainstQueueing(const TaskRequest& request, const HostNeed& host,
                                           std::size_t more, const TaskRequest* counted = nullptr,
                                           std::span<const AlikeTasks> beside = {}) const;
-  // The next time at which gpu_hours usage changes without an event, because old usage drops out of
-  // the period or running tasks use up a limit. Empty: never.
+  // Returns the next time at which gpu_hours usage changes on its own, because old usage drops out
+  // of the period or running tasks use up a limit. Empty if never.
   std::optional<Time> NextChange(Time now) const;
-  // The longest time limit that the rules allow for a task like this one; empty: any.
+  // Returns the longest time limit that the rules allow for a task like this one; empty if
+  // unlimited.
   std::optional<Duration> LongestFor(const TaskRequest& request) const;
 
   std::size_t running() const { return running_.size(); }  // number of running tasks
@@ -120,8 +120,8 @@ class Limits {
     bool used_up = false;                      // gpu_hours are used up; set by Advance
     std::deque<std::pair<Time, double>> past;  // end time and GPU seconds of each attempt
   };
-  // A rule, and the user, account and class that the count is for. If a name is empty, all users,
-  // accounts or classes share the count.
+  // Identifies a count by rule, user, account and class. If a name is empty, all users, accounts or
+  // classes share the count.
   using Key = std::tuple<std::size_t, std::string, std::string, std::string>;
   struct Names {
     std::string user;
@@ -152,8 +152,8 @@ class Limits {
 
   std::vector<LimitRule> rules_;
   std::map<Key, Count> counts_;
-  // Caches RulesAbout, because each pass over the queue needs the rules of every task. Used only
-  // for look-ups.
+  // Caches RulesAbout, because each pass over the queue needs the rules of every task. Never
+  // iterated.
   std::unordered_map<Names, std::vector<BoundBy>, HashOfNames> bound_;
   bool count_memory_ = false;
   std::unordered_map<std::uint64_t, Running> running_;  // by task; for look-up only

@@ -20,7 +20,7 @@ class RecoveryHold {
   bool Keep(const PolicyConfig& config, const Need& need, std::span<const GpuView> views);
   void Drop() { task_.reset(); }
 
-  // The task for which GPUs are kept free; empty: none.
+  // The task for which GPUs are kept free, if any.
   std::optional<TaskId> task() const { return task_; }
   // The GPUs that are kept free; empty if there are none.
   std::span<const GpuIndex> gpus() const {

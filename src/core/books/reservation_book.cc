@@ -57,7 +57,7 @@ bool ReservationBook::IsTaken(GpuIndex gpu, const Slot& by, std::size_t among) c
   });
 }
 
-// keep: whether to prefer the GPUs already chosen, unless they are closed or taken.
+// keep: prefer the GPUs already chosen, unless they are closed or taken.
 void ReservationBook::Choose(Slot& slot, bool keep, std::span<const GpuInfo> gpus,
                              const Look& look) {
   const Reservation& booking = slot.period.booking;

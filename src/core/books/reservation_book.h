@@ -27,7 +27,7 @@ struct ReservationStatus {
 
 class ReservationBook {
  public:
-  // The state of a GPU, used when a reservation must choose its GPUs.
+  // State of a GPU, for choosing the GPUs of a reservation.
   struct Standing {
     bool open = true;
     int own = 0;     // tasks of the reservation that started there during the period
@@ -55,10 +55,10 @@ class ReservationBook {
   std::vector<GpuIndex> GpusFor(std::span<const ReservationId> own, Time now) const;
   // The state of all periods. ReservationStatus::others is left empty.
   std::vector<ReservationStatus> Standings() const;
-  const Reservation* Find(ReservationId id) const;  // null: unknown
-  // Whether any reservation is in force at that time.
+  const Reservation* Find(ReservationId id) const;  // null if unknown
+  // True if any reservation is in force at that time.
   bool HoldAt(Time now) const;
-  // The next time at which a reservation changes without an event.
+  // The next time at which a reservation begins, ends or must choose its GPUs.
   std::optional<Time> NextChange(Time now, Duration lead) const;
   // Incremented whenever a GPU becomes reserved for different users.
   std::uint64_t changes() const { return changes_; }
@@ -74,15 +74,15 @@ class ReservationBook {
     bool chosen = false;
     bool near = false;  // chosen within `lead` of the start
   };
-  // Maps users, accounts and classes to the reservations that admit them. This speeds up decisions,
-  // which look up the reservations of every task.
+  // Maps users, accounts and classes to the reservations that admit them, because decisions look up
+  // the reservations of every task.
   struct Admitted {
     using ByName = std::map<std::string, std::set<ReservationId>>;
     ByName users, accounts, classes;
   };
   void Choose(Slot& slot, bool keep, std::span<const GpuInfo> gpus, const Look& look);
-  // Whether one of the first `among` slots belongs to another reservation and holds the GPU during
-  // part of the period of `by`.
+  // True if one of the first `among` slots belongs to another reservation and holds the GPU at some
+  // time during by.period.
   bool IsTaken(GpuIndex gpu, const Slot& by, std::size_t among) const;
   void List(std::size_t gpus);
 

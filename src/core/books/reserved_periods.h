@@ -17,9 +17,9 @@ namespace carma::core {
 std::vector<ReservedPeriod> PeriodsOf(const Reservation& booking, Time now, Time horizon,
                                       const base::Calendar& calendar);
 
-// Why these periods conflict, as a sentence; empty: no conflict. A period conflicts if it gets
-// fewer GPUs than requested, because the server has too few or another period has reserved them. If
-// `newcomer` is set, conflicts that exist without that reservation are ignored.
+// Explains in one sentence why these periods conflict; empty if they do not. A period conflicts if
+// it gets fewer GPUs than requested, because the server has too few or another period has reserved
+// them. If `newcomer` is set, conflicts that exist without that reservation are ignored.
 std::optional<std::string> WhyNotAll(const std::vector<ReservedPeriod>& periods, Time now,
                                      std::span<const GpuInfo> gpus,
                                      std::optional<ReservationId> newcomer = {});

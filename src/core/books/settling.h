@@ -18,12 +18,12 @@ bool HasSettled(const GpuSample& sample, std::span<const Resident> residents, Ti
 // When all residents will have appeared in the samples, and how much of the window already shows
 // all of them.
 struct Settled {
-  std::optional<Time> by;  // the latest time; empty: all have appeared
+  std::optional<Time> by;  // the latest time; empty if all have appeared
   double share = 1;        // share of the window since the last resident appeared
 };
 // A resident has appeared if HasSettled considers it seen, or once its memory has been stable for
-// 15 s. Residents marked in `known` (by position) need not appear. Means over a settled window must
-// be divided by `share`.
+// 15 s. Does not wait for residents marked in `known` (by position). Divide means over a settled
+// window by `share`.
 Settled LookWhetherSettled(const GpuSample& sample, std::span<const Resident> residents,
                            const std::vector<bool>& known, Time now, Duration timeout);
 

@@ -1,6 +1,6 @@
 // The part of a GPU's state that determines whether a waiting task can start there. Comparing it
 // with an earlier state shows whether another pass over the queue can start anything. This avoids
-// most passes: samples arrive every second, and thousands of tasks may wait.
+// most passes, because samples arrive every second and thousands of tasks may be waiting.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@
 
 namespace carma::core {
 
-// How much of the GPU is used, 0..1. This is measured once the GPU's samples show all of its tasks,
-// and predicted until then.
+// How much of the GPU is used, 0..1. Measured if the GPU's samples show all of its tasks, otherwise
+// predicted.
 double UseOf(const GpuView& gpu);
 
 struct GpuFingerprint {
@@ -25,8 +25,7 @@ struct GpuFingerprint {
 };
 GpuFingerprint FingerprintOf(const PolicyConfig& config, const GpuView& gpu, std::uint64_t crowd);
 
-// Whether the GPU still cannot take any waiting task in the state `now`, given that it could not
-// take any in the state `before`.
+// True if a GPU that could not take any waiting task in state `before` still cannot in state `now`.
 bool OpensNothing(const GpuFingerprint& before, const GpuFingerprint& now);
 
 }  // namespace carma::core

@@ -17,7 +17,7 @@ class GpuLinks {
   GpuLinks() = default;
   explicit GpuLinks(std::span<const GpuInfo> gpus);
 
-  // Whether at least one pair of GPUs is connected.
+  // True if at least one pair of GPUs is connected.
   bool any() const { return any_; }
   bool Between(GpuIndex a, GpuIndex b) const;
 
@@ -35,7 +35,6 @@ class GpuLinks {
   // The best candidates that are all linked to each other, starting with a GPU that can be first.
   // Empty if there is no such set.
   std::vector<GpuIndex> BestLinked(std::vector<Candidate> candidates, std::size_t wanted) const;
-  // Chooses the task's GPUs from the candidates.
   std::vector<GpuIndex> ChooseFor(const Need& need, std::vector<Candidate> candidates) const {
     const auto wanted = static_cast<std::size_t>(need.gpus);
     return need.linked ? BestLinked(std::move(candidates), wanted)

@@ -1,6 +1,6 @@
-// A rule that an administrator writes about a task and a GPU. It is a small expression over named
-// quantities, such as "free_mib - 2000 * tasks" or "own_tasks < 2". It is parsed once with the
-// configuration and evaluated at every decision without allocating memory.
+// An administrator's rule about a task and a GPU: a small expression over named quantities, such as
+// "free_mib - 2000 * tasks" or "own_tasks < 2". Parsed once with the configuration; evaluated at
+// every decision without allocating memory.
 #pragma once
 
 #include <cstddef>
@@ -41,7 +41,8 @@ class GpuRule {
   static constexpr std::size_t kMaxBytes = 400;
   static constexpr int kMaxDepth = 32;  // maximum depth of the value stack and of parentheses
 
-  // For an invalid rule, returns kInvalid, the position ("at character 12") and what was expected.
+  // Returns kInvalid if the rule is invalid, with the position ("at character 12") and what was
+  // expected.
   static Result<GpuRule> Parse(std::string_view text);
 
   double Value(const PolicyConfig& config, const Need& need, const GpuView& gpu) const;

@@ -28,9 +28,8 @@ struct Question {
   Reason* reason;
 };
 
-// Most verdicts are only used to choose a GPU, and formatting their texts would cost more than
-// everything else. Therefore `text` is called only if the reason is requested. A guard that lets
-// the task pass costs only a few comparisons.
+// Called only if the reason is requested. Most verdicts just help choose a GPU, and formatting the
+// text would cost more than everything else; a guard that passes costs only a few comparisons.
 template <class Text>
 [[gnu::noinline, gnu::cold]] void Explain(Reason& reason, ReasonCode code, const Text& text) {
   reason = {code, std::string(text())};
@@ -182,9 +181,9 @@ bool CheckTaskCount(const Question& q) {
   });
 }
 
-// Whether the predicted gain decides if the task may join, so that the GPU need not settle first.
-// This requires a memory estimate and a known activity. If the activity is only assumed, the GPU's
-// samples are better evidence than the prediction.
+// True if the predicted gain decides whether the task may join, without waiting for the GPU to
+// settle. Requires a memory estimate and a known activity. If the activity is only assumed, the
+// GPU's samples are better evidence than the prediction.
 bool IsJudgedByGain(const Question& q) {
   return q.config.min_gain && q.need.memory_mib && q.need.activity_known;
 }
@@ -201,7 +200,7 @@ bool CheckSettled(const Question& q) {
   });
 }
 
-// Using at most this many cores hardly slows down other tasks, even if no core is idle.
+// A task that uses at most this many cores hardly slows down others, even if no core is idle.
 constexpr double kFewCpus = 0.5;
 
 // An idle GPU is always taken, because using it is worth more than the cores that the task takes
@@ -307,7 +306,7 @@ bool CheckTurns(const Question& q) {
   return NotNow(q, ReasonCode::kSmBusy, [&] {
     return fmt::format(
         "GPU {} is {} % busy, and this task would take turns with the tasks there (other users' or "
-        "multi-GPU tasks); it may join once that drops below {} %, or after waiting {}.",
+        "multi-GPU tasks); it may join once usage drops below {} %, or after waiting {}.",
         gpu.index, Percent(use), Percent(kTurnsBelow), base::FormatSpan(kTurnsAfter));
   });
 }
@@ -343,8 +342,8 @@ bool CheckThroughput(const Question& q) {
       }
       return fmt::format(
           "Alongside the {} on GPU {}, it would take {:.1f} times as long as when running alone, "
-          "and the slowest task there {:.1f} times as long; at least one of them does not "
-          "allow that{}.",
+          "and the slowest task there {:.1f} times as long, which is more than at least one of "
+          "them allows{}.",
           base::Counted(std::ssize(gpu.residents), "task"), gpu.index, with.newcomer, with.slowest,
           with.doubt > 1 ? fmt::format(" (until all of them have been measured, the delay may be "
                                        "up to {:.1f} times as long as predicted)",

@@ -34,7 +34,7 @@ enum class RecoveryMode {
 // (published_rules.h).
 enum class Pacing { kImmediate, kThesis, kV2 };
 
-// What is compared with the SM cap if a GPU with tasks does not report its SM activity.
+// What to compare with the SM cap if a GPU with tasks does not report its SM activity.
 enum class WithoutActivity {
   kUtilization,  // the share of time in which a kernel ran; an upper bound, so no GPU gets too full
   kMemory,       // nothing: only memory decides
@@ -48,22 +48,23 @@ enum class IdleAction {
 };
 // Settings whose defaults depend on the mapper, so that configuring the mapper's name is enough.
 struct MapperValues {
-  // Maximum mean SM activity (over the window) at which a GPU may take another task; empty: no
-  // condition.
+  // Maximum mean SM activity (over the window) at which a GPU may take another task; empty if
+  // unlimited.
   std::optional<double> sm_cap = 0.80;
   std::int64_t margin_mib = 2048;  // added to an estimate
-  // Free memory required for a task without an estimate; 0: no condition.
+  // Free memory required for a task without an estimate; 0 turns this check off.
   std::int64_t floor_mib = 5120;
-  double floor_share = 0;  // share of the GPU's memory, replaces floor_mib; 0: floor_mib applies
-  // A task whose memory need and activity are known may join other tasks only if the GPU's
-  // throughput (ThroughputOf) then rises by at least this share of the task's own activity. The SM
-  // cap and settling do not apply to such a task. Empty: no condition.
+  double floor_share = 0;  // share of the GPU's memory; replaces floor_mib unless 0
+  // Applies to tasks with an estimate and a known activity, in place of the SM cap and settling.
+  // Such a task may join others only if this raises the GPU's throughput (ThroughputOf) by at least
+  // this share of the task's own activity. Empty turns this check off.
   std::optional<double> min_gain;
-  // How many tasks of the main queue are considered. If one of them must wait, the others behind it
-  // may still start. 1: only the head, and tasks for GPUs no task ahead of them can ever use.
+  // Number of tasks at the front of the main queue that may start. If one of them must wait, those
+  // behind it may start first. 1 means only the head, plus tasks for GPUs that no task ahead of
+  // them can ever use.
   int backfill = 1;
-  // If other tasks can overtake the head of the queue, GPUs are set aside for it once it has been
-  // the head for this long; empty: never.
+  // How long the head of the queue may be overtaken before GPUs are set aside for it; empty if
+  // unlimited.
   std::optional<Duration> pass_limit = Duration{3'600'000};
 };
 // All settings of a policy. docs/server/policies.md lists their names in the configuration file.
@@ -73,31 +74,32 @@ struct PolicyConfig : MapperValues {
   // How long a task that never appears in its GPU's samples can keep other tasks off the GPU.
   Duration settle_timeout{180'000};
   Duration stale_after{5'000};  // a GPU is closed if its last sample is older than this
-  // Once a task's memory has not risen for this long, the memory promised to it is reduced to what
-  // it has used. Waiting tasks of its kind then request that amount, or more if one of them ran out
-  // of memory. Empty: promises and estimates stay as they are.
+  // Once a task's memory has not risen for this long, its promise is reduced to what it has used.
+  // Waiting tasks of its kind then request that amount, or more if one of them ran out of memory.
+  // If empty, promises and estimates are never adjusted.
   std::optional<Duration> plateau_after = Duration{600'000};
-  // Maximum predicted slowdown of any task; empty: only the limits that tasks set themselves.
+  // Maximum predicted slowdown of any task. If empty, only limits set by the tasks themselves
+  // apply.
   std::optional<double> max_slowdown;
-  // The site rule: a GPU takes a task only if this expression is true. Empty: there is no rule.
+  // The site rule, if any: a GPU takes a task only if this expression is true.
   std::optional<GpuRule> require;
   // The expression that the mapper "score" uses to rank GPUs. Required by that mapper.
   std::optional<GpuRule> score;
-  // How many possible starts to simulate to the end (Future) and compare with each other and with
-  // starting nothing. Used only by mappers that choose the task, and only if all run times are
-  // known. 0: off.
+  // Number of possible starts to simulate to the end (Future) and compare with each other and with
+  // starting nothing; 0 turns this off. Used only by mappers that choose the task, and only if all
+  // run times are known.
   int lookahead = 16;
   // The sharing method that throughput estimates assume: kMps or kStreams.
   SharingMethod sharing = SharingMethod::kMps;
   bool settle = true;          // close a GPU after a placement until its window shows the task
   int max_tasks_per_gpu = 16;  // MPS allows 48 clients per device
   bool idle_first = false;     // tasks go to idle GPUs first, whatever the mapper
-  // Whether margin, floor and SM cap are waived on an empty GPU for every task. If false, they are
-  // waived only for tasks that need an empty GPU.
+  // If true, margin, floor and SM cap are waived for every task on an empty GPU. Otherwise, they
+  // are waived only for tasks that need an empty GPU.
   bool waive_on_idle = true;
   RecoveryMode recovery = RecoveryMode::kEscalate;
   std::int64_t recovery_step_mib = 5120;
-  // Delay before the first retry. It doubles with each further retry, up to 10 min.
+  // Delay before the first retry. Doubles with each further retry, up to 10 min.
   Duration recovery_backoff{10'000};
   Duration recovery_patience{
       600'000};                  // GPUs are kept for a recovery task that waits longer than this
@@ -112,7 +114,7 @@ struct PolicyConfig : MapperValues {
   bool share_mig = false;  // MIG instances may hold several tasks, like whole GPUs
   IdleAction idle_action = IdleAction::kTell;
   Pacing pacing = Pacing::kImmediate;
-  // Cores and memory promised per GPU to a task that does not request any; 0: not counted.
+  // Cores and memory promised per GPU to a task that does not request any; 0 means none.
   int cpus_per_gpu = 0;
   std::int64_t host_memory_per_gpu_mib = 0;
   bool use_given_memory = true;  // false: estimates are ignored; only floor and cap apply
@@ -137,24 +139,24 @@ Result<Unit> MayName(const PolicyConfig& config, const TaskRequest& request);
 std::int64_t FloorMib(const PolicyConfig& config, std::int64_t total_mib);
 // The task's own priority plus its class's priority.
 std::int64_t PriorityOf(const PolicyConfig& config, const TaskRequest& request);
-// If a setting is invalid, returns kInvalid with its name and what was expected.
+// Returns kInvalid if a setting is invalid, naming the setting and the expected value.
 Result<Unit> Validate(const PolicyConfig& config);
 
 // The cores and main memory that a task needs.
 struct HostNeed {
-  int cpus = 0;                 // hardware threads; 0: not counted
-  std::int64_t memory_mib = 0;  // 0: not counted
+  int cpus = 0;                 // hardware threads; 0 if not counted
+  std::int64_t memory_mib = 0;  // 0 if not counted
   bool own_cpus = false;        // no other task may use its threads
   friend bool operator==(const HostNeed&, const HostNeed&) = default;
 };
-// The cores and memory that the task requests, or else the server's default. A task without GPUs
-// that requests neither counts as needing one CPU; otherwise a thousand such tasks could start at
-// once.
+// The cores and memory that the task requests, or else the server's default. A task that requests
+// neither GPUs nor cores is assumed to need one CPU; otherwise, a thousand such tasks could start
+// at once.
 HostNeed HostNeedOf(const PolicyConfig& config, const TaskRequest& request);
 
 // What a task currently needs on each of its GPUs and from the machine.
 struct Need {
-  std::optional<std::int64_t> memory_mib;  // expected peak; empty: no estimate
+  std::optional<std::int64_t> memory_mib;  // expected peak; empty if no estimate
   // Expected peak on every GPU except the first, if it is known to be lower than the first GPU's
   // peak.
   std::optional<std::int64_t> others_mib;
@@ -168,13 +170,13 @@ struct Need {
   double uses_cpus = 0;             // hardware threads that it is expected to keep busy, in total
   std::optional<Duration> alone;    // Profile::alone
   Duration waited{};                // time since its submission
-  // Whether the task has waited for kTurnsAfter and may therefore take turns with other tasks.
+  // True if the task has waited for kTurnsAfter, so it may take turns with other tasks.
   bool takes_turns = false;
   bool nobody_behind = false;  // no other task is waiting for GPUs
   HostNeed host;
   TaskId task{};
-  // The GPUs that the task's request allows; null: any. Computed once per task and shared by all
-  // Needs of the task.
+  // The GPUs that the task's request allows; null if any. Computed once per task and shared by all
+  // of its Needs.
   std::shared_ptr<const GpuChoice> choice;
   bool linked = false;  // all its GPUs must be connected to each other
   // The task's time limit and the reservations that admit it. Used to check reserved GPUs.
@@ -183,29 +185,29 @@ struct Need {
   std::uint32_t uid = 0;  // its user's UID if the site has its own rules, else 0
 };
 
-// How a task with this profile affects its neighbours, and its maximum slowdown. The maximum is the
-// smaller of the server's limit and the task's own limit.
+// How a task with this profile affects its neighbours, and its maximum slowdown (the smaller of the
+// server's limit and the task's own limit).
 Neighbour NeighbourOf(const PolicyConfig& config, const TaskRequest& request,
                       const Profile& profile);
 
-// The same task on a part of a GPU (a MIG instance) that has the fraction `compute` of the GPU's
-// SMs (GpuView::compute). The task keeps the part busier than it would keep a whole GPU. It takes
-// longer if it needs more SMs than the part has.
+// The same task on a MIG instance with a fraction `compute` of the GPU's SMs (GpuView::compute). It
+// keeps the instance busier than a whole GPU, and runs longer if it needs more SMs than the
+// instance has.
 Neighbour OnSmaller(const PolicyConfig& config, const Neighbour& whole, double compute);
 inline Neighbour OnPart(const PolicyConfig& config, const Neighbour& whole, double compute) {
   return compute >= 1 ? whole : OnSmaller(config, whole, compute);
 }
-// Whether the site has configured rules of its own (require, score).
+// True if the site has configured rules of its own (require, score).
 bool HasOwnRules(const PolicyConfig& config);
 
-// The GPUs that the request allows; null: any.
+// Returns the GPUs that the request allows, or null if it allows any.
 std::shared_ptr<const GpuChoice> ChoiceOf(const TaskRequest& request,
                                           std::span<const GpuInfo> gpus);
 
-// The need of a task that has not run yet. Need::choice is not set.
+// Returns the Need of a task that has not run yet. Need::choice is not set.
 Need NeedOf(const PolicyConfig& config, const TaskRequest& request,
             const std::optional<Estimate>& estimate, const Profile& profile = {});
-// The need of a task that may have run before. Its earlier failures are taken into account.
+// Returns the Need of a task that may have run before, taking earlier failures into account.
 // profile: what is now known about tasks of its kind; task.profile by default.
 Need NeedOf(const PolicyConfig& config, const TaskRecord& task, const Profile& profile);
 Need NeedOf(const PolicyConfig& config, const TaskRecord& task);
@@ -221,7 +223,7 @@ struct Verdict {
   Reason reason;  // empty when it fits
 };
 
-// The reservation that excludes the task from the GPU; null: none.
+// Returns the reservation that keeps the task off the GPU, or null if there is none.
 const ReservedPeriod* ReservedAgainst(const PolicyConfig& config, const Need& need,
                                       const GpuView& gpu);
 
@@ -233,21 +235,19 @@ const ReservedPeriod* ReservedAgainst(const PolicyConfig& config, const Need& ne
 // on it. If waive_on_idle is off, they are waived only for tasks with idle_gpu or exclusive.
 Verdict CheckGuards(const PolicyConfig& config, const Need& need, const GpuView& gpu,
                     Part part = Part::kFirst);
-// The verdict of CheckGuards without a reason. Much faster than CheckGuards, and used to choose
-// among GPUs.
+// Same verdict as CheckGuards, without the reason. Much faster, so it is used to choose among GPUs.
 Fit FitOf(const PolicyConfig& config, const Need& need, const GpuView& gpu,
           Part part = Part::kFirst);
 
-// Tasks take turns under MPS if they belong to different users, or if they use several GPUs while
-// each GPU has its own MPS server. Taking turns slows down all of them and gains little. Therefore
-// a task takes turns with others only while less than this share of the GPU is used (UseOf,
-// docs/evidence/policies.md).
+// Under MPS, tasks of different users take turns, as do multi-GPU tasks if each GPU has its own MPS
+// server. Because taking turns slows down all of them and gains little, a task may do so only while
+// less than this share of the GPU is used (UseOf, docs/evidence/policies.md).
 inline constexpr double kTurnsBelow = 0.4;
 // After waiting in its queue for this long, a task may take turns on any GPU.
 inline constexpr Duration kTurnsAfter{std::chrono::hours(6)};
 
-// Whether the GPU could take the task once all tasks on the GPU have ended. If false, waiting
-// cannot help.
+// True if the GPU could take the task once all tasks there have ended. If false, waiting cannot
+// help.
 bool CouldEverTake(const Need& need, const GpuView& gpu);
 
 class Mapper {
@@ -266,12 +266,12 @@ struct MapperEntry {
   std::string_view description;
   std::unique_ptr<Mapper> (*make)(const PolicyConfig& config);
   MapperValues values = {};
-  bool shares = true;  // false: one task per GPU
+  bool shares = true;  // false if limited to one task per GPU
   // If true, the waiting task with the highest score (the mean over its GPUs) starts first instead
   // of the head of the queue. Tasks of higher priority still go first.
   bool chooses_task = false;
 };
-// The mappers: exclusive, round-robin (rr), magm, lug, mug, first-fit, best-fit, worst-fit, by-work
+// All mappers: exclusive, round-robin (rr), magm, lug, mug, first-fit, best-fit, worst-fit, by-work
 // (bw), score.
 std::span<const MapperEntry> Mappers();
 const MapperEntry* FindMapper(std::string_view name_or_alias);
@@ -281,7 +281,7 @@ void UseMapperValues(PolicyConfig& config);
 inline constexpr std::string_view kNeverSharing = "exclusive";
 // The mapper that ranks by PolicyConfig::score.
 inline constexpr std::string_view kScoreMapper = "score";
-// MapperEntry::shares of the configured mapper, or true if the mapper is unknown.
+// Returns MapperEntry::shares of the configured mapper, or true if the mapper is unknown.
 bool Shares(const PolicyConfig& config);
 
 }  // namespace carma::core

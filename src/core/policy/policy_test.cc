@@ -405,7 +405,7 @@ TEST(Guards, TasksThatTakeTurnsShareOnlyLittleUsedGpus) {
   EXPECT_EQ(
       *waits.reason.text,
       "GPU 3 is 40 % busy, and this task would take turns with the tasks there (other users' or "
-      "multi-GPU tasks); it may join once that drops below 40 %, or after waiting 6:00:00.");
+      "multi-GPU tasks); it may join once usage drops below 40 %, or after waiting 6:00:00.");
   gpu.delivered = 0.39;
   EXPECT_EQ(FitOf(config, need, gpu), Fit::kFits);
   gpu.delivered = 0.9;

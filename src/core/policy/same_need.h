@@ -1,4 +1,5 @@
-// Finds tasks with equal needs, so that the guards need to check only one of them. Private to core.
+// Finds tasks with the same requirements, so that the guards have to check only one of them.
+// Private to core.
 #pragma once
 
 #include <cstddef>
@@ -7,10 +8,9 @@
 
 namespace carma::core {
 
-// Whether both tasks get the same verdict on every GPU. The tasks may have waited for different
-// lengths of time.
+// True if both tasks get the same verdict on every GPU, even if one has waited longer.
 bool AskTheSame(const Need& a, const Need& b);
-// A hash that is equal for any two needs that AskTheSame treats as equal.
+// A hash consistent with AskTheSame.
 std::size_t HashOf(const Need& need);
 
 }  // namespace carma::core

@@ -19,8 +19,7 @@ std::unexpected<base::Error> Expected(std::string_view what, std::string_view go
   return Invalid("expected {}, got '{}'", what, base::Printable(got, 100));
 }
 
-// Whether this can be a user name. '*' cannot, because it stands for all users. Nor can '@vision',
-// because it stands for an account.
+// True if this can be a user name. '*' stands for all users, and '@vision' for an account.
 bool IsUserName(std::string_view name) {
   return !name.empty() && name.size() <= 256 && base::Printable(name, 1'000) == name &&
          name.front() != '@' && name.find_first_of("*=:, ") == std::string_view::npos;
@@ -69,7 +68,7 @@ bool SetHours(LimitRule& rule, std::string_view value) {
   return true;
 }
 
-// Sets the field of the rule that `name` selects. Returns false if the value is invalid.
+// Sets the rule's field `name`. Returns false if the value is invalid.
 bool SetWord(LimitRule& rule, std::string_view name, std::string_view value) {
   if (name == "user") return SetWhom(rule.user, value, &IsUserName);
   if (name == "account") return SetWhom(rule.account, value, &IsShareName);
@@ -87,7 +86,7 @@ bool SetWord(LimitRule& rule, std::string_view name, std::string_view value) {
   return name == "memory" || name == "host_memory";
 }
 
-// The form that each word of a rule must have. Used in messages.
+// Expected form of each word in a rule, for messages.
 constexpr std::pair<std::string_view, std::string_view> kForms[] = {
     {"user", "a single user like user=ada, or user=*"},
     {"account", "a single account like account=vision, or account=*"},

@@ -35,7 +35,7 @@ struct QosClass {
   bool preemptible = false;  // its tasks may be preempted
   friend bool operator==(const QosClass&, const QosClass&) = default;
 };
-// The class of tasks that name no class. It has priority 0 if it is not configured.
+// Class of tasks that do not name one. It has priority 0 if it is not configured.
 inline constexpr std::string_view kUsualQos = "normal";
 
 // The users that may use an account; "*" stands for all users.
@@ -54,7 +54,7 @@ struct ShareWeight {
 
 struct FairRules {
   Duration half_life{86'400'000};  // usage of this age counts half as much
-  // A user's tasks go first once they have been waiting this long without any of them starting.
+  // A user with waiting tasks goes first after this long without a start.
   Duration patience{43'200'000};
   std::vector<ShareWeight> weights;
 };
@@ -106,9 +106,9 @@ struct SlotRules {
   std::vector<std::string> exempt;
 };
 
-// These functions parse and write texts such as "interactive priority=1000 preempts"; "vision: ada
-// bob"; "ada=2"; "user=* qos=interactive running=1 gpu_hours=200/7d memory=80G cpus=32
-// host_memory=256G length=12h". Invalid text yields kInvalid with the expected form.
+// Parse and format texts such as "interactive priority=1000 preempts"; "vision: ada bob"; "ada=2";
+// "user=* qos=interactive running=1 gpu_hours=200/7d memory=80G cpus=32 host_memory=256G
+// length=12h". Invalid text yields kInvalid with the expected form.
 Result<QosClass> ParseQosClass(std::string_view text);
 Result<AccountRule> ParseAccountRule(std::string_view text);
 Result<ShareWeight> ParseShareWeight(std::string_view text);
@@ -117,10 +117,11 @@ std::string TextOf(const QosClass& qos);
 std::string TextOf(const AccountRule& account);
 std::string TextOf(const ShareWeight& weight);
 std::string TextOf(const LimitRule& rule);
-// The tasks that a rule applies to, in words: "each user, class interactive".
+// Describes the tasks that a rule applies to: "each user, class interactive".
 std::string WhomOf(const LimitRule& rule);
 
-// The name of the request's class, or kUsualQos if it names no class. Valid while the request is.
+// Returns the name of the request's class, or kUsualQos if it names none. Valid as long as the
+// request.
 const std::string& QosOf(const TaskRequest& request);
 // The name of the request's user, or the UID if the name is unknown.
 std::string UserOf(const TaskRequest& request);

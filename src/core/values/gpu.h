@@ -22,14 +22,14 @@ struct GpuInfo {
   std::string type;               // "A100-40GB" …, for messages
   std::int64_t total_mib = 0;     // as the driver reports it
   std::int64_t reserved_mib = 0;  // the driver's own share, never available to processes
-  // Whether this is a MIG instance. It cannot run a task that uses several GPUs, and by default it
-  // takes only one task at a time (PolicyConfig::share_mig).
+  // True for a MIG instance, which cannot run a task that uses several GPUs. By default it takes
+  // only one task at a time (PolicyConfig::share_mig).
   bool mig = false;
   double compute = 1;  // share of a whole GPU's SMs; below 1 for a MIG instance
-  // Training speed relative to a reference GPU type that is the same for all of the server's GPUs:
-  // 2 is twice as fast. 0: unknown.
+  // Training speed relative to a reference GPU type, which is the same for all of the server's
+  // GPUs. 2 is twice as fast; 0 if unknown.
   double speed = 0;
-  // Numbers of the hardware threads in the GPU's NUMA node; empty: unknown.
+  // Numbers of the hardware threads in the GPU's NUMA node; empty if unknown.
   std::vector<int> near_cpus;
   std::vector<std::string> linked_to;  // UUIDs of GPUs connected by NVLink
   std::int64_t UsableMib() const { return total_mib - reserved_mib; }
@@ -42,21 +42,20 @@ struct GpuSample {
   Time taken{};
   Time window_from{};         // start of the window; equal to taken while there is a single sample
   std::int64_t used_mib = 0;  // by all processes, without GpuInfo::reserved_mib
-  std::optional<double> sm_active;  // mean over the window, 0..1; empty: the GPU does not report it
+  std::optional<double> sm_active;  // mean over the window, 0..1; empty if not reported
   // Share of the window during which a kernel ran, 0..1. SM activity never exceeds this share.
   // Empty if not reported.
   std::optional<double> utilization;
-  // Memory of CARMA's tasks on this GPU. A task without an entry holds no memory yet.
+  // Memory used by each CARMA task on this GPU. A task without an entry holds no memory yet.
   std::vector<std::pair<TaskId, std::int64_t>> tasks_mib;
-  // False if any process's memory is not reported. In that case, tasks_mib is too low, so only
-  // used_mib is trusted.
+  // False if any process's memory is not reported. In that case, tasks_mib is too low and only
+  // used_mib can be trusted.
   bool attributed = true;
   int foreign_processes = 0;  // processes that belong to no CARMA task
   friend bool operator==(const GpuSample&, const GpuSample&) = default;
 };
 
-// The reason for a drain begins with this text while the installed driver differs from the loaded
-// driver.
+// Prefix of a drain's reason while the installed driver differs from the loaded one.
 inline constexpr std::string_view kDriverUpgradeText = "driver upgrade: ";
 
 // A snapshot of a GPU, as guards and mappers see it.
@@ -67,7 +66,7 @@ struct GpuView {
   std::int64_t claimed_mib = 0;   // sum of claims
   std::int64_t promised_mib = 0;  // Account::promised_mib
   std::int64_t foreign_mib = 0;
-  std::optional<double> sm_active;    // window mean; empty: unknown
+  std::optional<double> sm_active;    // window mean; empty if unknown
   std::optional<double> utilization;  // GpuSample::utilization
   // The GPU's tasks, followed by foreign processes. Valid until the core's next event.
   std::span<const Neighbour> residents;
@@ -88,7 +87,7 @@ struct GpuView {
   std::optional<Time> empty_by;    // the deadline of an administrator's drain
   bool settled = true;             // its samples already show the last task placed on it
   std::optional<Time> settles_by;  // latest time at which it settles; empty if settled
-  // The machine's idle hardware threads; empty: unknown.
+  // The machine's idle hardware threads; empty if unknown.
   std::optional<double> idle_cpus;
   bool healthy = true;
   std::string trouble;                 // why it is drained or unhealthy, human-readable
@@ -99,8 +98,8 @@ struct GpuView {
   std::span<const ReservedPeriod* const> booked;
   mutable KeptThroughput outlook;  // cached estimate for its residents plus a new task
   bool Idle() const { return tasks == 0 && foreign_processes == 0; }
-  // The GPU's SM activity. On an empty GPU it is 0, whatever the window contains. If it is unknown,
-  // the utilization is used as an upper bound, or else 1.
+  // Returns the GPU's SM activity, or 0 on an empty GPU, whatever the window contains. If the
+  // activity is unknown, returns an upper bound: the utilization, or 1 if that is unknown too.
   double Activity() const { return Idle() ? 0 : sm_active.value_or(utilization.value_or(1)); }
   // True if an administrator has drained the GPU and no task is on it. Such a GPU is not sampled,
   // because it may be in any state, for example in the middle of a reset.

@@ -14,17 +14,17 @@
 
 namespace carma::core {
 
-// Whether `wanted` names that GPU model. Each word of `wanted` must occur in the model's name as a
+// True if `wanted` names that GPU model. Each word of `wanted` must occur in the model's name as a
 // whole word and in the same order; case, blanks and dashes are ignored. "a100", "A100-40" and
 // "nvidia_a100-sxm4-40gb" name "NVIDIA A100-SXM4-40GB", but "a10", "100" and "a40" do not.
 // "rtx4090" names "NVIDIA GeForce RTX 4090".
 bool NamesType(std::string_view wanted, std::string_view model);
 
-// Whether `name` is the GPU's index, its UUID, or the beginning of the UUID ("GPU-5d6e").
+// True if `name` is the GPU's index, its UUID, or the beginning of the UUID ("GPU-5d6e").
 bool NamesGpu(std::string_view name, GpuIndex index, const GpuInfo& gpu);
 
-// Whether a GPU was sold with `wanted_mib` of memory. The driver may report up to 8 % less, because
-// ECC and the driver itself take a share.
+// True if the GPU's nominal memory is at least `wanted_mib`. The driver may report up to 8 % less,
+// because ECC and the driver itself use some.
 bool HasMemory(const GpuInfo& gpu, std::int64_t wanted_mib);
 
 class GpuChoice {
@@ -35,26 +35,26 @@ class GpuChoice {
   bool Allows(GpuIndex gpu) const {
     return why_not_.empty() || Number(gpu) >= why_not_.size() || why_not_[Number(gpu)].empty();
   }
-  // Why the task may not use the GPU, as a sentence; empty if it may.
+  // Explains in one sentence why the task may not use the GPU; empty if it may.
   std::string_view WhyNot(GpuIndex gpu) const;
 
   friend bool operator==(const GpuChoice&, const GpuChoice&) = default;
 
  private:
-  std::vector<std::string> why_not_;  // by GPU; empty: every GPU is allowed
+  std::vector<std::string> why_not_;  // by GPU; empty if every GPU is allowed
 };
 
-// Whether the request restricts the choice of GPUs at all.
+// True if the request restricts the choice of GPUs at all.
 bool Chooses(const TaskRequest& request);
-// Whether both requests choose their GPUs in the same way.
+// True if both requests restrict the choice of GPUs in the same way.
 bool ChooseAlike(const TaskRequest& a, const TaskRequest& b);
 
-// A sentence that lists the server's types or GPUs, if the request names a type or a GPU that the
-// server does not have. Otherwise empty.
+// Returns a sentence that lists the server's types or GPUs if the request names one that the server
+// does not have. Otherwise returns nothing.
 std::optional<std::string> MisnamedGpus(const TaskRequest& request, std::span<const GpuInfo> gpus);
 
-// A sentence which says that only `chosen` of the server's GPUs meet the request's conditions, and
-// lists these conditions.
+// Returns a sentence that lists the request's conditions and says that only `chosen` of the
+// server's GPUs meet them.
 std::string TooFewChosen(const TaskRequest& request, std::span<const GpuInfo> gpus, int chosen);
 
 // The server's GPUs by type: "4x NVIDIA A100-SXM4-40GB, 2x Tesla T4".

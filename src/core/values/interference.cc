@@ -94,8 +94,7 @@ Load LoadOf(const Profile& profile) {
 }
 
 Load AsTurns(const Interference& model, Load load) {
-  // How much of the time the task keeps the GPU busy. This share is higher than the task's SM
-  // activity.
+  // Share of the time in which the task keeps the GPU busy; higher than its SM activity.
   load.pressure = 1.0 - std::pow(1.0 - load.sm_active, model.streams_q);
   load.sensitivity = model.streams_a * load.pressure;
   return load;

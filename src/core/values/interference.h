@@ -1,5 +1,5 @@
-// How tasks that share a GPU slow each other down. The core uses these pure functions for
-// predictions, and the simulated world uses them as ground truth.
+// How tasks that share a GPU slow each other down. Pure functions, used by the core for predictions
+// and by the simulation as ground truth.
 #pragma once
 
 #include <cstdint>
@@ -15,14 +15,14 @@ struct Load {
   double sm_active = 0;    // u: solo SM activity, 0..1
   double sensitivity = 0;  // s
   double pressure = 0;     // p
-  // Under MPS, tasks of one user compute side by side, and tasks of different users take turns. If
-  // all tasks count as tasks of one user, this is 0 for every task.
+  // Under MPS, tasks of one user compute side by side, and tasks of different users take turns. 0
+  // for every task if all tasks are treated as one user's.
   std::uint32_t user = 0;
   friend bool operator==(const Load&, const Load&) = default;
 };
 
-// Set in Load::user of a task that is not an MPS client even though its GPU is shared under MPS.
-// Such a task takes turns with all other tasks. The task number in the other bits makes the value
+// Flag in Load::user for a task that is not an MPS client although its GPU is shared under MPS.
+// Such a task takes turns with all other tasks. The remaining bits, the task number, make the value
 // unique.
 inline constexpr std::uint32_t kNoMpsClient = 0x8000'0000;
 
@@ -60,7 +60,7 @@ Load AsTurns(const Interference& model, Load load);
 void Speeds(const Interference& model, SharingMethod sharing, std::span<const Load> loads,
             std::span<double> speeds);
 
-// Whether the loads belong to more than one user.
+// True if the loads belong to more than one user.
 bool OfSeveralUsers(std::span<const Load> loads);
 
 // The GPU's SM activity, 0..1. MPS: 1 - prod (1 - u_i)^e. Streams: min(0.99, sum u_i * speed_i),

@@ -8,8 +8,9 @@
 
 namespace carma::core {
 
-// The assumed need of a task that is on a plateau with this peak: the peak plus 3 % plus 300 MiB.
-// Samples taken once a second miss short peaks, and algorithm searches (cuDNN) differ between runs.
+// Returns how much memory to promise a task that is on a plateau: its peak plus 3 % plus 300 MiB.
+// The allowance is needed because samples taken once a second miss short peaks, and algorithm
+// searches (cuDNN) differ between runs.
 std::int64_t NeedAfterPlateau(std::int64_t peak_mib);
 
 class Plateau {
@@ -21,13 +22,13 @@ class Plateau {
   // Records a sample. Returns true if memory has risen by more than 1 % since the last recorded
   // rise, so even small steps add up to a rise.
   bool See(std::int64_t mib, Time when);
-  // Restarts the plateau at `when`. Called if a sample might have shown too little memory.
+  // Restarts the plateau at `when`, because a sample might have shown too little memory.
   void Doubt(Time when);
 
   std::int64_t peak_mib() const { return peak_mib_; }
   // Time of the last rise or doubtful sample; empty if no sample has been recorded.
   std::optional<Time> since() const { return since_; }
-  // Whether memory has been stable at least since `when`.
+  // True if memory has been stable at least since `when`.
   bool StandsSince(Time when) const { return since_ && *since_ <= when; }
 
   friend bool operator==(const Plateau&, const Plateau&) = default;

@@ -11,7 +11,7 @@
 
 namespace carma::core {
 
-// Why a task waits or has its final state. Users see the code's name: "(GpuMemory)".
+// Why a task is waiting or has reached its final state. Users see the code's name: "(GpuMemory)".
 enum class ReasonCode : std::uint8_t {
   kNone,
   kPriority,         // tasks ahead in the queue are waiting too
@@ -113,8 +113,8 @@ inline constexpr std::pair<ReasonCode, std::string_view> kReasonWords[] = {
 
 struct Reason {
   ReasonCode code = ReasonCode::kNone;
-  // One simple sentence with the numbers, for `carma show` and `carma explain`. Most waiting tasks
-  // have no text.
+  // One simple sentence with the numbers, for `carma show` and `carma explain`. Empty for most
+  // waiting tasks.
   base::CopyOnWrite<std::string> text;
   friend bool operator==(const Reason&, const Reason&) = default;
 };

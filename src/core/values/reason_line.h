@@ -11,16 +11,15 @@ namespace carma::core {
 
 // The reason as one line of limited length.
 std::string ReasonLine(const Reason& reason);
-// A reason's sentence, changed so that it can end another sentence: it begins in lower case and has
-// no full stop.
+// Changes a reason's sentence so that it can end another one: lower-case first letter, no period.
 std::string AsClause(std::string_view sentence);
 std::string AsSentence(std::string_view clause);  // the reverse
 // "task 'train' can never run here: it asks …"
 std::string CanNeverRun(std::string_view name, std::string_view reason);
 // The reason code at the beginning of a line produced by ReasonLine. kNone if the line has none.
 ReasonCode ReasonOfLine(std::string_view line);
-// These functions remove what the task wrote to its error stream, so that anyone may read the
-// result. They accept a reason's sentence, a line from ReasonLine, and ExitInfo::detail.
+// Remove what the task wrote to its error stream, so that the result can be shown to anyone. They
+// accept a reason's sentence, a line from ReasonLine, and ExitInfo::detail, respectively.
 std::string PublicText(ReasonCode code, std::string_view text);
 std::string PublicLine(std::string_view line);
 std::string PublicDetail(std::string_view detail);

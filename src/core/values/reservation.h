@@ -55,7 +55,7 @@ struct Reservation {
   Time from{};        // start of the first period
   Duration length{};  // on the local clock if the reservation repeats
   Repeat repeat = Repeat::kOnce;
-  std::optional<Time> until;  // no repetition begins later; empty: repeats forever
+  std::optional<Time> until;  // no repetition begins later; empty if unlimited
   std::string why;
 
   static void VisitFields(auto& field, auto& booking) {
@@ -68,14 +68,14 @@ struct Reservation {
           "empty, no task may.",
           {.max_bytes = 64, .max_items = 1000, .fits = IsShareName, .unless_empty = true});
     field("gpus", booking.on_gpus,
-          "The reserved GPUs or, if count is set, the GPUs to choose from; empty: all GPUs.",
+          "The reserved GPUs or, if count is set, the GPUs to choose from; empty means all GPUs.",
           kGpuNames);
     field("gpu_type", booking.gpu_type, "GPUs whose model name contains this text, such as a100.",
           {.max_bytes = 64, .fits = IsGpuTypeWord, .expected = "part of a GPU name"});
-    field("count", booking.count, "Number of GPUs; null: all.", {.low = 1, .high = kMaxGpus});
+    field("count", booking.count, "Number of GPUs; null means all.", {.low = 1, .high = kMaxGpus});
     field("from_ms", booking.from, "Start of the first period (ms since the epoch).",
           {.low = 0, .high = kMaxBeginMs, .required = true});
-    field("length_s", booking.length, "Length of a period; on the local clock if it repeats.",
+    field("length_s", booking.length, "Length of a period, by the local clock if it repeats.",
           {.low = kLeastBooked.count(),
            .high = kMostBooked.count(),
            .required = true,
@@ -83,7 +83,7 @@ struct Reservation {
     field("repeat", booking.repeat,
           "How often the reservation repeats, in the server's local time.",
           {.words = "once,daily,weekdays,weekly"});
-    field("until_ms", booking.until, "No repetition begins after this time; null: no end.",
+    field("until_ms", booking.until, "No repetition begins after this time; null means no end.",
           {.low = 0, .high = kMaxBeginMs});
     field("why", booking.why, "Purpose of the reservation, in one line.", {.max_bytes = 500});
   }
@@ -98,7 +98,7 @@ struct ReservedPeriod {
   friend bool operator==(const ReservedPeriod&, const ReservedPeriod&) = default;
 };
 
-// Whether the task may use the reserved GPUs.
+// True if the task may use the reserved GPUs.
 bool IsFor(const Reservation& booking, const TaskRequest& request);
 // Text such as "ada, account vision" or "nobody".
 std::string WhomFor(const Reservation& booking);
@@ -111,7 +111,8 @@ struct BookedStart {
   Time to{};                           // latest end of the task
   std::span<const ReservationId> own;  // the reservations that admit the task
 };
-// The first period reserved for other tasks that the task would run into; null: none.
+// Returns the first period reserved for other tasks that the task would run into, or null if there
+// is none.
 const ReservedPeriod* RunsInto(std::span<const ReservedPeriod* const> periods,
                                const BookedStart& start);
 

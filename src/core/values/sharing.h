@@ -27,8 +27,8 @@ inline constexpr std::pair<SharingMethod, std::string_view> kSharingMethodWords[
 };
 struct Sharing {
   SharingMethod method = SharingMethod::kUnknown;
-  std::int64_t memory_limit_mib = 0;  // per process, enforced by the MPS server; 0: none
-  int thread_percent = 0;             // SM limit, enforced by the MPS server; 0: none
+  std::int64_t memory_limit_mib = 0;  // per process, enforced by the MPS server; 0 if none
+  int thread_percent = 0;             // SM limit, enforced by the MPS server; 0 if none
   // The task's SM partition (the value of CUDA_MPS_SM_PARTITION) and its number of SMs. Empty and 0
   // if the task has no partition.
   std::string partition = {};
@@ -38,9 +38,9 @@ struct Sharing {
   std::string server;
   std::string note;  // why this differs from the configuration, in one sentence; or empty
   // Limit on the total memory of the task's processes on each of its GPUs, enforced by the kernel;
-  // 0: none.
+  // 0 if there is none.
   std::int64_t group_limit_mib = 0;
-  // The smaller of the two limits; 0: none.
+  // Returns the smaller of the two limits, or 0 if there is none.
   std::int64_t LimitMib() const {
     if (memory_limit_mib == 0 || group_limit_mib == 0)
       return std::max(memory_limit_mib, group_limit_mib);

@@ -20,15 +20,15 @@ namespace carma::core {
 
 // One attempt to run a task: where it was placed and what happened to it.
 struct Attempt {
-  int number = 0;  // counts from 1; 0: never started
+  int number = 0;  // counts from 1; 0 if never started
   std::vector<Placement> placement;
   Reason placement_reason;  // why these GPUs were chosen
   HostShare host;
   Sharing sharing;
-  std::optional<Time> launched;    // when the start was decided; empty: the task did not start
+  std::optional<Time> launched;    // when the start was decided; empty if it did not start
   std::optional<Time> started;     // when its process started
   std::optional<Time> idle_since;  // since when it has held GPUs without using them
-  // Time at which it got the warning signal before its time limit (TaskRequest::signal_before).
+  // When it received the warning signal before its time limit (TaskRequest::signal_before).
   std::optional<Time> warned;
   std::optional<Time> slot_notice;  // when it was asked to checkpoint because it must leave
   StopCause notice_cause = StopCause::kNone;  // why it must leave
@@ -40,8 +40,8 @@ struct Attempt {
 };
 
 // Everything that the core knows about one task. The store saves it, and the core gets it back
-// after a restart (TaskRestored). A hundred thousand tasks may wait, so values shared by many tasks
-// are stored once, and values that only started tasks have are stored separately.
+// after a restart (TaskRestored). A hundred thousand tasks may be waiting, so values shared by many
+// tasks are stored once, and values that only started tasks have are stored separately.
 struct TaskRecord {
   TaskId id{};
   base::CopyOnWrite<TaskRequest> request;
@@ -49,10 +49,10 @@ struct TaskRecord {
   QueueKind queue = QueueKind::kMain;
   bool held = false;
   Reason reason;  // why it waits or how it ended; empty while it runs
-  // If empty, no estimate was possible, so the floor rule applies.
+  // Empty if no estimate was possible; the floor rule then applies.
   base::SharedOptional<Estimate> estimate;
   KindId kind{};                       // becomes known with the estimate
-  base::CopyOnWrite<Profile> profile;  // predicted, arrives with the estimate; empty: unknown
+  base::CopyOnWrite<Profile> profile;  // predicted, with the estimate; empty if unknown
   base::CopyOnWrite<Profile> seen;     // measured in its last attempt; not needed after a restart
   base::CopyOnWrite<Attempt> attempt;  // the current or last one
   int ooms = 0;
@@ -61,7 +61,8 @@ struct TaskRecord {
   int victim_restarts = 0;  // restarts after neighbours' faults
   int checkpoints = 0;      // how often it saved and exited when asked to
   int cut_off = 0;          // how often it had to be stopped after being asked
-  // For recovery: the next start needs at least this much free memory on each GPU, or idle GPUs.
+  // For recovery: free memory that the next start requires on each GPU, and whether it requires
+  // idle GPUs.
   std::optional<std::int64_t> retry_free_mib;
   bool retry_on_idle_gpu = false;
   std::optional<Time> not_before;  // no start before this time (back-off)

@@ -5,7 +5,7 @@
 namespace carma::core {
 namespace {
 
-// Whether the text has 1 to 64 characters, each a letter, a digit or one of `others`.
+// True if the text has 1 to 64 characters, each a letter, a digit or one of `others`.
 bool IsMadeOf(std::string_view text, std::string_view others) {
   return !text.empty() && text.size() <= 64 && std::ranges::all_of(text, [&](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||

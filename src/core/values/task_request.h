@@ -55,9 +55,9 @@ inline constexpr int kMaxRecoveries = 1000;
 inline constexpr int kMaxCpus = 65'536;
 inline constexpr std::int64_t kMaxHostMemoryMib = std::int64_t{1} << 30;  // 1 PiB
 inline constexpr std::int64_t kMaxArrayIndex = 1'000'000'000;
-// Whether the text can be a GPU index or UUID.
+// True if the text can be a GPU index or UUID.
 bool IsGpuName(std::string_view name);
-// Whether the text can be part of a GPU model's name: letters, digits, blanks and "-_.", as in
+// True if the text can be part of a GPU model's name: letters, digits, blanks and "-_.", as in
 // "a100" or "RTX 6000".
 bool IsGpuTypeWord(std::string_view word);
 inline constexpr base::FieldRule kGpuNames{.max_bytes = 64,
@@ -65,8 +65,8 @@ inline constexpr base::FieldRule kGpuNames{.max_bytes = 64,
                                            .fits = IsGpuName,
                                            .unless_empty = true,
                                            .expected = "a GPU index or UUID"};
-// Whether an account or a class may have this name, which must be 1 to 64 letters, digits or any of
-// '_', '-', '+', '.'.
+// True if an account or a class may have this name: 1 to 64 letters, digits or any of '_', '-',
+// '+', '.'.
 bool IsShareName(std::string_view name);
 inline constexpr base::FieldRule kShareName{
     .max_bytes = 64,
@@ -93,7 +93,7 @@ struct TaskRequest {
   std::uint32_t uid = 0;               // set by the daemon, not a JSON field
   std::string user;                    // the user's name, also set by the daemon; stored elsewhere
   std::optional<std::string> account;  // its usage is also charged to this account
-  std::optional<std::string> qos;      // its class (core/values/entitlement.h); empty: kUsualQos
+  std::optional<std::string> qos;      // its class (core/values/entitlement.h); default: kUsualQos
   std::optional<Time> begin;
   std::vector<Dependency> dependencies;
   std::optional<Duration> time_limit;
@@ -108,12 +108,11 @@ struct TaskRequest {
 
   static void VisitFields(auto& field, auto& task) {
     field("gpus", task.gpus,
-          "Number of GPUs, all on one server; 0: the task uses only CPU cores and memory.",
+          "Number of GPUs, all on one server; 0 if the task uses only CPU cores and memory.",
           {.low = 0, .high = kMaxGpus});
     field("memory_mib", task.memory_mib, "Expected peak memory per GPU, as stated by the user.",
           {.low = 1, .high = kMaxMemoryMib, .expected = "a number from 1 to 16777216 MiB per GPU"});
-    field("cpus", task.cpus, "CPU cores of the server reserved for the task.",
-          {.low = 1, .high = kMaxCpus});
+    field("cpus", task.cpus, "CPU cores reserved for the task.", {.low = 1, .high = kMaxCpus});
     field("host_memory_mib", task.host_memory_mib,
           "Main memory reserved for the task; it may not use more.",
           {.low = 1, .high = kMaxHostMemoryMib});
@@ -156,7 +155,7 @@ struct TaskRequest {
     field("dependencies", task.dependencies, "",
           {.max_items = kMaxDependencies, .unless_empty = true});
     field("max_recoveries", task.max_recoveries,
-          "Maximum number of restarts after running out of GPU memory; 0: no restart.",
+          "Maximum number of restarts after running out of GPU memory; 0 disables restarts.",
           {.low = 0, .high = kMaxRecoveries});
     field("requeue", task.requeue, "Whether the task is restarted if its machine or GPU is lost.");
     field("no_slots", task.no_slots, "Whether the task may keep running when its time slice ends.",

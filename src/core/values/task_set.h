@@ -55,7 +55,7 @@ class TaskSet {
   std::size_t FirstFor(std::uint64_t kept) const {
     return (kept * 0x9e3779b97f4a7c15) >> 32 & Mask();
   }
-  // The position of the id, or else the position where it would be inserted.
+  // Position of the id, or where it would be inserted.
   std::size_t PlaceOf(std::uint64_t kept) const {
     std::size_t at = FirstFor(kept);
     while (slots_[at] != kNobody && slots_[at] != kept) at = Next(at);

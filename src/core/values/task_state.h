@@ -49,9 +49,9 @@ inline constexpr std::array<std::pair<TaskState, std::string_view>, kTaskStateCo
 std::string_view TaskStateCode(TaskState state);
 std::optional<TaskState> ParseTaskState(std::string_view name_or_code);
 bool IsFinal(TaskState state);
-// Whether the task may have a running process. If so, its claim counts.
+// True if the task may have a running process, so its claim counts.
 bool HoldsGpus(TaskState state);
-// Whether the table of legal steps allows this step.
+// True if the table of legal steps allows this step.
 bool IsLegalStep(TaskState from, TaskState to);
 
 enum class QueueKind : std::uint8_t { kMain, kRecovery };

@@ -42,13 +42,13 @@ double SaturationOf(const Interference& model, SharingMethod sharing);
 void SlowdownsOf(std::span<const Neighbour> tasks, double saturation,
                  std::vector<double>& slowdowns);
 
-// newcomer: the task that would join, or null. If it is null, the result's `newcomer` is 1. Uses
-// the same formula as Speeds.
+// Uses the same formula as Speeds. newcomer: the task that would join, or null; if null, the
+// result's `newcomer` is 1.
 ThroughputEstimate ThroughputOf(std::span<const Neighbour> residents, const Neighbour* newcomer,
                                 double saturation);
 
-// Caches ThroughputOf for one GPU. Guards and mappers check one candidate after another, and most
-// candidates are equal. Code that changes the residents in place must call Forget.
+// Caches ThroughputOf for one GPU, because guards and mappers check one candidate after another and
+// most candidates are equal. Code that changes the residents in place must call Forget.
 class KeptThroughput {
  public:
   const ThroughputEstimate& With(std::span<const Neighbour> residents, const Neighbour& newcomer,

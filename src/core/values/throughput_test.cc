@@ -33,8 +33,7 @@ TEST(ThroughputEstimate, EqualsValuesComputedByHand) {
   EXPECT_FALSE(outlook.bearable);
 }
 
-// If the assumptions hold, the simulated world behaves exactly as predicted, for every sharing
-// method.
+// If the assumptions hold, the simulation behaves exactly as predicted, for every sharing method.
 TEST(ThroughputEstimate, AgreesWithTheSpeeds) {
   base::Rng rng(1);
   for (int round = 0; round < 200; ++round) {
