@@ -15,12 +15,16 @@ std::tm PartsOf(Time at, bool utc) {
 }
 
 Time Calendar::DaysLater(Time from, int days, Duration length) const {
-  const auto seconds_longer = std::chrono::floor<std::chrono::seconds>(length);
   std::tm parts = PartsOf(from, utc_);
   parts.tm_mday += days;
-  parts.tm_sec += static_cast<int>(seconds_longer.count());
-  parts.tm_isdst = -1;  // -1: let mktime decide, because summer time may begin in between
-  const std::time_t seconds = utc_ ? ::timegm(&parts) : ::mktime(&parts);
+  // mktime would add the length as elapsed time, so it is added to the date and time as shown.
+  const auto seconds_longer = std::chrono::floor<std::chrono::seconds>(length);
+  std::time_t seconds = ::timegm(&parts) + seconds_longer.count();
+  if (!utc_) {
+    ::gmtime_r(&seconds, &parts);
+    parts.tm_isdst = -1;  // -1: let mktime decide, because summer time may begin in between
+    seconds = ::mktime(&parts);
+  }
   const Duration below =
       from.time_since_epoch() - std::chrono::floor<std::chrono::seconds>(from.time_since_epoch());
   return Time(std::chrono::seconds(seconds)) + below + (length - seconds_longer);

@@ -119,8 +119,8 @@ TEST_F(MatrixTest, ChecksEveryPolicyBeforeTheFirstRun) {
   ASSERT_FALSE(failed);
   EXPECT_EQ(
       failed.error().message,
-      "line 4 (small): qos: expected one of normal (fair.classes), got gold; use the server's "
-      "configuration file (--config)");
+      "line 4 (small): qos: expected one of normal, interactive, background (fair.classes), got "
+      "gold; use the server's configuration file (--config)");
   EXPECT_EQ(finished, 0u);
 }
 
