@@ -12,8 +12,8 @@
 namespace carma::daemon {
 namespace {
 
-// A program that cannot initialise CUDA fails within this time after its launch. Most of the time
-// is spent importing frameworks.
+// A program that cannot initialise CUDA fails within this time after its launch. It spends most of
+// that time importing frameworks.
 constexpr base::Duration kBeginning{180'000};
 
 base::Time LaunchOf(const core::TaskRecord& record) {
@@ -39,7 +39,7 @@ void Ends::Forget(core::TaskId id) {
 
 // ---- why attempts ended ----
 
-// Whether other evidence could still explain why the attempt ended. False if carmad ended it, if it
+// True if other evidence could still explain why the attempt ended. False if carmad ended it, if it
 // succeeded, or if its output contains an out-of-memory message.
 bool Ends::IsOpen(const task::ShimEvent& event, const core::TaskRecord& record) const {
   return record.attempt->number == event.attempt && !event.lost && !event.host_oom &&
@@ -61,9 +61,9 @@ bool Ends::NeedsMpsEvidence(const task::ShimEvent& event, const core::TaskRecord
          !task::FindMpsFaultText(event.stderr_tail);
 }
 
-// Counts the time from the launch, because a short task's start and end may be reported together.
-// Returns false for tasks that must not be restarted, such as leases, so that their end is recorded
-// as reported.
+// Measures the time since the launch, because a short task's start and end may be reported
+// together. False for tasks that must not be restarted, such as leases, so that their end is
+// recorded as reported.
 bool Ends::CouldNotBegin(const task::ShimEvent& event, const core::TaskRecord& record) const {
   return record.request->requeue && record.attempt->launched &&
          !record.attempt->placement.empty() &&

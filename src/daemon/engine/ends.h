@@ -1,5 +1,5 @@
-// Finds out why attempts ended, from their output, the driver and their MPS server. Produces the
-// observations that CARMA learns from.
+// Determines why attempts ended, based on their output, the driver and their MPS server. Produces
+// the observations that CARMA learns from.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ namespace carma::daemon {
 class GpuEvidence {
  public:
   virtual ~GpuEvidence() = default;
-  // The largest fraction of the GPU's memory that was recently in use.
+  // Largest fraction of the GPU's memory that was in use recently.
   virtual std::optional<double> RecentFullness(core::GpuIndex gpu) = 0;
   // The Xids that this GPU reported in the last few seconds, newest last. Excludes Xids reported
   // before `since`, because the task did not cause them.
@@ -49,13 +49,13 @@ class GpuEvidence {
 
 class Ends {
  public:
-  // All arguments must outlive this object, which only reads the core and posts TaskExited.
+  // All arguments must outlive this object. Posts TaskExited.
   Ends(const EngineOptions& options, store::Store& store, const core::Scheduler& core,
        base::Clock& clock, GpuEvidence& gpus, PostEvent post);
 
   // Handles the end of an attempt, as reported by its shim (kExited). Posts it immediately if the
-  // output explains it or if no other evidence could explain it. Otherwise posts it once the next
-  // driver reading and the MPS server's response have arrived.
+  // output explains it or no other evidence could. Otherwise posts it once the next driver reading
+  // and the MPS server's response have arrived.
   void Take(const task::ShimEvent& event);
 
   // Records the tasks whose memory the driver did not report, because their peaks are unreliable.
@@ -69,7 +69,7 @@ class Ends {
  private:
   struct EndedAttempt {
     estimate::RanOn where;
-    // Time since the attempt's start or this daemon's start, whichever was later.
+    // Time since the start of the attempt or of this daemon, whichever was later.
     base::Duration watched{0};
     std::optional<task::AllocatorWords> told;  // from the attempt's output
   };
@@ -78,11 +78,11 @@ class Ends {
   bool IsOpen(const task::ShimEvent& event, const core::TaskRecord& record) const;
   bool NeedsReading(const task::ShimEvent& event, const core::TaskRecord& record);
   bool NeedsMpsEvidence(const task::ShimEvent& event, const core::TaskRecord& record) const;
-  // Whether the attempt ended shortly after its launch, and its output shows that it could not
+  // True if the attempt ended shortly after its launch and its output shows that it could not
   // initialise CUDA.
   bool CouldNotBegin(const task::ShimEvent& event, const core::TaskRecord& record) const;
-  // Ends an attempt that failed because of a broken GPU. The task is retried, and the failure is
-  // not counted.
+  // Ends an attempt that failed because of a broken GPU. The task is retried without counting the
+  // failure.
   void GiveBack(core::TaskId id, int attempt, const std::string& trouble);
   void Judge(core::TaskId id, int attempt, const MpsEvidence& mps);
   core::ExitInfo Classify(const task::ShimEvent& event, const MpsEvidence& mps);
@@ -96,7 +96,7 @@ class Ends {
   GpuEvidence& gpus_;
   PostEvent post_;
   base::Time opened_;  // when this daemon began to watch attempts
-  // Ends that will be posted to the core once further evidence arrives.
+  // Reported ends whose cause still depends on further evidence.
   std::unordered_map<std::uint64_t, task::ShimEvent> unjudged_;
   // Attempts whose end the shim has reported but the core has not handled yet.
   std::unordered_map<std::uint64_t, EndedAttempt> ended_;

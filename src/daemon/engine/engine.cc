@@ -12,7 +12,7 @@ namespace carma::daemon {
 
 namespace {
 
-// The task that the event belongs to; empty if it does not belong to a single task.
+// The task that the event is about; empty if it is not about a single task.
 std::optional<core::TaskId> TaskOf(const core::Event& event) {
   return std::visit(
       [](const auto& each) -> std::optional<core::TaskId> {
@@ -28,7 +28,7 @@ base::Error NotYet(const std::string& why) {
           "not written yet; the change takes effect once it can be written: " + why};
 }
 
-// Whether there is an event of any of these kinds.
+// True if there is an event of any of these kinds.
 template <class... Kinds>
 bool HasAny(const std::vector<core::Event>& events) {
   return std::ranges::any_of(events, [](const core::Event& event) {
@@ -213,7 +213,7 @@ void Engine::KeepJobReturn(store::JobReturnRow row, const std::string& told, Don
 
 void Engine::Stop() {
   stopped_ = true;
-  // Moves the callbacks out first, because destroying some of them requests further changes or
+  // Moves the callbacks out first, because destroying some of them may request further changes or
   // responses.
   const std::vector<Done> next = std::exchange(next_.done, {});
   const std::vector<Done> decided = std::exchange(decided_.done, {});
@@ -255,8 +255,8 @@ void Engine::Turn() {
   }
 }
 
-// Commits submissions before they reach the core and separately from its decisions, so they can be
-// refused if the disk is full. Returns false if the store refused them.
+// Commits submissions before they reach the core and separately from its decisions, so that they
+// can be refused if the disk is full. Returns false if the store refused them.
 bool Engine::AcceptSubmissions() {
   const Result<Unit> accepted = intake_.AcceptShare(events_);
   if (!accepted) NoteStoreTrouble(accepted.error());
@@ -428,7 +428,7 @@ void Engine::Perform(const core::Action& action, std::vector<EstimateJob>& estim
       fields.emplace_back("why", base::WordOf(why.code));
     }
     base::LogInfo("asked_to_save", fields);
-    // The task reads the machine's clock, and the clock of a simulated server may be faster.
+    // The task goes by the machine's clock, but the clock of a simulated server may run faster.
     const auto left = clock_.RealSpan(ask->leaves_by - clock_.Now());
     launcher_.AskToSave(ask->id, ask->attempt,
                         base::SystemClock().Now() + std::chrono::floor<base::Duration>(left));

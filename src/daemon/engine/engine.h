@@ -52,21 +52,21 @@ class Engine {
   Engine(EngineOptions options, store::Store& store, task::Launcher& launcher, base::Clock& clock,
          Host& host);
 
-  // Restores the state of an earlier run: drained GPUs, queued tasks and running tasks (through
-  // their shims).
+  // Restores the state left by an earlier run: drained GPUs, queued tasks and running tasks
+  // (through their shims).
   Result<Unit> Start(std::vector<core::GpuInfo> gpus);
 
   // Calls `answer` once the tasks are durable, or with an error listed at Intake::AcceptShare().
   void Submit(TaskList tasks, const Submitter& submitter, Intake::Answer answer);
-  // The next turn handles the event. `done` is called once its effects are durable, or with kIo if
-  // they will become durable only later.
+  // Queues the event for the next turn. `done` is called once its effects are durable, or with kIo
+  // if they will become durable only later.
   void Post(core::Event event, Done done = nullptr);
   // Posts EstimateReady and stores the forecast. If there are many results, each turn handles only
   // some of them.
   void TakeEstimate(EstimateResult result);
-  // Resets the calibration to the shipped one. `done` is called once this is durable.
+  // Restores the shipped calibration. `done` is called once this is durable.
   void ForgetCalibration(Done done);
-  // Adds a line to the task's history about the change that will be posted next.
+  // Adds a line to the task's history about the change that is about to be posted.
   void Note(core::TaskId id, const std::string& what);
   // Requeues a finished task, or stops a running task and then requeues it. `what` is added to the
   // history, as in Note().
@@ -75,21 +75,21 @@ class Engine {
   Result<Unit> CheckQueueLimits(const TaskList& tasks, const Submitter& by) const {
     return intake_.CheckQueueLimits(tasks, by);
   }
-  // Returns the request that an unfinished task would have after the edit of its description from
-  // `was` to `wanted`. Fails with the errors of Intake::CheckEdit, and with kUnavailable while the
-  // task's memory is being estimated or another change to the task has not been stored yet.
+  // Returns the request that an unfinished task would have after editing its description from `was`
+  // to `wanted`. Returns the errors of Intake::CheckEdit(), and kUnavailable while the task's
+  // memory is being estimated or another change to the task is not stored yet.
   Result<base::CopyOnWrite<core::TaskRequest>> CheckEdit(core::TaskId id, const task::TaskSpec& was,
                                                          const task::TaskSpec& wanted);
-  // Makes the edit that CheckEdit has just returned. If the task holds GPUs, only the changes
-  // listed at core::TaskEdited are allowed. what: one line for the history; empty: none.
+  // Applies the edit that CheckEdit() has just returned. If the task holds GPUs, only the changes
+  // listed at core::TaskEdited are allowed. what: a line for the history, or empty for none.
   void Edit(core::TaskId id, const task::TaskSpec& wanted,
             base::CopyOnWrite<core::TaskRequest> edited, const std::string& what, Done done);
   // Stores the beginning or end of a drain and posts it to the core (core::DrainRequested,
   // ResumeRequested).
   void Drain(const core::DrainRequested& drain, Done done = nullptr);
   void Resume(const core::ResumeRequested& resume, Done done = nullptr);
-  // Closes the server because the machine will shut down. The server stays closed until the machine
-  // has been restarted (EngineOptions::machine_start) or Open() is called.
+  // Closes the server because the machine is about to shut down. It stays closed until the machine
+  // has restarted (EngineOptions::machine_start) or Open() is called.
   void Close(const core::ServerClosed& closing, Done done = nullptr);
   void Open(Done done = nullptr);
   // When and why the server closes; empty if the server is open.
@@ -100,15 +100,15 @@ class Engine {
   // Removes a reservation at the request of the user `who`. Returns kNotFound if it does not exist.
   Result<Unit> Unbook(core::ReservationId id, const std::string& who, Done done = nullptr);
   const Reservations& reservations() const { return reservations_; }
-  // Applies new options. For options that need a restart, `options` must contain the old values.
-  // Running attempts keep the values that they started with.
+  // Applies new options. Those that need a restart must still have their old values. Running
+  // attempts keep the values that they started with.
   void Follow(const EngineOptions& options);
   // Adds a notice about the server (not about a task's state), to be stored in the next turn.
   void AddNotice(store::Notice notice);
   // Stores the result of sending a notice. Final results are also added to the history.
   void TakeNoticeResult(store::Notice notice);
-  // Stores how far the requeueing of a job has progressed. Also adds `told` as a line to the
-  // history unless it is empty. `done` is called once both are durable.
+  // Stores how far requeueing a job has progressed, and adds `told` to the history unless it is
+  // empty. `done` is called once both are durable.
   void KeepJobReturn(store::JobReturnRow row, const std::string& told, Done done);
   // Adds rows to be stored in the next turn, even if no event arrives.
   void AddUsage(std::vector<store::GpuUsage> rows, std::vector<store::LineWait> line_waits);
@@ -128,7 +128,7 @@ class Engine {
   ProcessFaces& faces() { return faces_; }
   ProgressBoard& progress() { return progress_; }
   const ProgressBoard& progress() const { return progress_; }
-  // Where to read the progress of a running attempt. The attempt must have a shim.
+  // Where to read the progress of a running attempt, which must have a shim.
   ProgressBoard::Place ProgressOf(const core::TaskRecord& record) const;
   store::Store& store() { return store_; }
   // Why the store refuses writes (for example a full disk or a removed database); empty if it
@@ -176,8 +176,8 @@ class Engine {
   void NoteJobReturn(const core::TaskRecord& record);
   store::EndedAttempt RowOf(const core::AttemptEnded& ended) const;
   void NoteDrains();
-  // Returns false if the store refused the decisions. In that case none of them has been carried
-  // out, and the next call tries again.
+  // Returns false if the store refused the decisions. None is carried out in that case, and the
+  // next call tries again.
   bool Flush();
   void PerformAll(Decided decided);
   void Perform(const core::Action& action, std::vector<EstimateJob>& estimates);
@@ -205,12 +205,11 @@ class Engine {
   std::optional<core::ServerClosed> closing_;
   std::vector<core::Event> events_;
   std::deque<EstimateResult> estimated_;  // results that no turn has handled yet
-  // Events for tasks that the core does not have yet. They are held back because the core would
-  // ignore them.
+  // Events held back because the core does not know their tasks yet and would ignore them.
   std::vector<std::pair<core::Event, Done>> early_;
   Decided next_;     // collected until the next turn
   Decided decided_;  // decisions of the last turn that are not durable yet
-  // The core does not know these GPUs. They stay in the store for a carmad that manages them again.
+  // GPUs unknown to the core. They stay in the store for a later carmad that manages them again.
   std::map<core::TaskId, Unmanaged> unmanaged_;
   std::string store_trouble_;
   bool stopped_ = false;

@@ -74,7 +74,7 @@ class ObservationTest : public ::testing::Test, public Engine::Host, public task
     engine_->Turn();
     return id;
   }
-  // Starts the next attempt, reports this memory use for it, and lets it run for this long.
+  // Starts the next attempt, reports this memory usage for it, and lets it run for this long.
   void Run(core::TaskId id, std::int64_t seen_mib, base::Duration span, bool attributed = true) {
     ++attempt_;
     ASSERT_EQ(started_, attempt_) << "the task was not started";

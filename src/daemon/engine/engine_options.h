@@ -27,7 +27,7 @@ struct JobReturnPlan {
 
 struct EngineOptions {
   core::PolicyConfig policy;
-  core::HostInfo host;            // cores and memory available to tasks; 0: not counted
+  core::HostInfo host;            // cores and memory available to tasks; 0 if not counted
   task::CgroupControls controls;  // the limits that the kernel enforces
   std::vector<int> all_cores;     // the machine's cores, including those not available to tasks
   bool cpu_cap = false;           // as in task::LaunchOrder
@@ -51,11 +51,11 @@ struct EngineOptions {
   bool sm_partitions = false;    // use MPS partitions for tasks that request a share of the SMs
   bool mps_memory_limit = true;  // limit each MPS client process to its task's claim plus margin
   // The command that sets GPU memory limits for control groups, as in task::LaunchOrder; empty if
-  // the kernel does not enforce limits. With mps_memory_limit, all processes of a task together may
-  // use the task's claim plus margin.
+  // the kernel does not enforce limits. With mps_memory_limit, all processes of a task together are
+  // limited to the task's claim plus margin.
   std::vector<std::string> limiter;
-  // The loop on which the user names of processes are delivered (process_faces.h). If null, UIDs
-  // are shown instead of names.
+  // The loop that receives the user names of processes (process_faces.h). If null, UIDs are shown
+  // instead.
   std::shared_ptr<boost::asio::io_context> loop;
   // Collects observations from finished tasks. If null, CARMA does not learn from tasks.
   std::shared_ptr<estimate::History> history;

@@ -91,7 +91,7 @@ void Engine::Requeue(core::TaskId id, const std::string& what, Done done) {
   Post(core::TaskRestored{std::move(fresh)}, std::move(done));
 }
 
-// Whether an earlier change to the task is still waiting for a turn or is not durable yet.
+// True if an earlier change to the task is still waiting for a turn or is not durable yet.
 bool Engine::IsBeingChanged(core::TaskId id) const {
   const auto is_edit = [&](const store::EditedDescription& edit) { return edit.task == id; };
   const auto changes_priority = [&](const core::Event& event) {

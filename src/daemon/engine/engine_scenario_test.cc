@@ -105,7 +105,7 @@ class EngineShell : public sim::ScenarioShell, public Engine::Host, public task:
       ASSERT_EQ(*id, each.booking.id);
     }
   }
-  // Stores a task directly, because Submit() would choose a number but the scenario has its own.
+  // Stores a task directly, because Submit() would assign a number, but the scenario has its own.
   void Keep(const core::TaskSubmitted& submitted) {
     task::TaskSpec spec;
     spec.name = "t";

@@ -1,5 +1,5 @@
-// Tests how the engine lets tasks share GPUs, and how it uses reports from the driver and MPS
-// servers to explain why tasks ended.
+// Tests GPU sharing in the engine, and how reports from the driver and MPS servers explain why
+// tasks ended.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
@@ -310,8 +310,8 @@ TEST_F(SharingTest, TheLimitFollowsThePromisesOfOtherTasks) {
   ASSERT_EQ(launcher_.limited.size(), 1U);
   EXPECT_EQ(launcher_.limited[0],
             (std::pair(stands, std::vector<std::string>{"GPU-0", "8540", "20000"})));
-  // The growing task is promised its whole claim again, but part of that memory is now promised to
-  // other tasks.
+  // The growing task is promised its whole claim again, but part of that memory has since been
+  // promised to others.
   seen_mib[stands] = 15'000;
   sample();
   EXPECT_EQ(limit(stands), 20'000);

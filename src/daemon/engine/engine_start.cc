@@ -43,15 +43,15 @@ Result<core::TaskRecord> Engine::Translated(store::StoredTask stored) {
   }
   if (placement != record.attempt->placement)
     record.attempt.Edit().placement = std::move(placement);
-  // An unfinished task that has started keeps the ends that it started with, even if one of these
-  // tasks was requeued since then.
+  // An unfinished task that has started keeps the final states of its dependencies, even if one of
+  // them has been requeued since.
   if (!record.attempt->launched || core::IsFinal(record.state))
     CARMA_TRY(intake_.FillDependencies(record.request));
   FollowClock(record);
   return record;
 }
 
-// Adds the GPUs that the core does not know to the row of a running task.
+// Adds GPUs that are unknown to the core to the row of a running task.
 void Engine::AddUnmanaged(store::RecordRow& row) {
   const auto found = unmanaged_.find(row.record.id);
   if (found == unmanaged_.end()) return;
@@ -69,12 +69,11 @@ void Engine::AddUnmanaged(store::RecordRow& row) {
 // as a clock change.
 constexpr std::chrono::seconds kClockStep{30};
 
-// The machine's clock may have been set since the previous run. Without a correction, the clock
-// change would count as run time, so running tasks could be charged for it or reach their time
-// limits.
+// The machine's clock may have been set since the previous run. Uncorrected, the change would count
+// as run time, so running tasks could be charged for it or reach their time limits.
 void Engine::FollowClock(core::TaskRecord& record) const {
   const base::Time now = clock_.Now();
-  // The pause after a failure begins when the task is requeued, so both times are moved together.
+  // The pause after a failure begins when the task is requeued, so both times are shifted together.
   if (record.not_before)
     *record.not_before -= record.queued_since - std::min(record.queued_since, now);
   record.submitted = std::min(record.submitted, now);
@@ -89,8 +88,8 @@ void Engine::FollowClock(core::TaskRecord& record) const {
   if (age) {
     const double scale = 1e9 / static_cast<double>(clock_.RealSpan(base::Duration(1'000)).count());
     const base::Time began = now - std::chrono::duration_cast<base::Duration>(*age * scale);
-    // The recorded start is late if carmad was not running when the task started. So an actual
-    // start between the launch and the recorded start needs no correction.
+    // The recorded start is late if carmad was down when the task started, so an actual start
+    // between the launch and the recorded start needs no correction.
     const base::Time launched = std::min(record.attempt->launched.value_or(*started), *started);
     step = began - std::clamp(began, launched, *started);
   }
@@ -159,8 +158,8 @@ Result<Unit> Engine::RestoreAttempts() {
 Result<Unit> Engine::TakeOver() {
   std::vector<store::StoredTask> unfinished = CARMA_TRY(store_.Unfinished());
   std::set<std::pair<core::TaskId, int>> with_process;
-  // Tasks are numbered in the order of submission. If the clock was ahead when a task was
-  // submitted, its submission time is set back to that of the next task.
+  // Tasks are numbered in submission order. If the clock was ahead when a task was submitted, its
+  // submission time is set back to that of the next task.
   base::Time next = clock_.Now();
   for (store::StoredTask& stored : unfinished | std::views::reverse) {
     core::TaskRecord& record = stored.record;
@@ -175,10 +174,10 @@ Result<Unit> Engine::TakeOver() {
     if (task::LeaseSpecIn(stored.spec_json)) passing_.insert(stored.record.id);
     const std::vector<core::Placement> placed = stored.record.attempt->placement;
     core::TaskRecord record = CARMA_TRY(Translated(std::move(stored)));
-    // carma list shows the stored GPU numbers.
+    // Changed GPU numbers must be stored, because carma list shows them.
     bool changed = record.attempt->placement != placed;
-    // If a task's submission time is before that of an older task, the clock was behind when the
-    // task was submitted.
+    // If a task appears to have been submitted before an older one, the clock was behind at that
+    // time.
     if (record.submitted < last) {
       record.submitted = last;
       record.queued_since = std::max(record.queued_since, last);

@@ -16,8 +16,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Estimates are made in slices, so the first of thousands of tasks does not have to wait for the
-// last.
+// Estimates are made in slices, so that the first of thousands of tasks does not have to wait for
+// the last.
 constexpr std::size_t kMostPerSlice = 2'000;
 
 EstimateResult ResultOf(core::TaskId id, estimate::Appraisal appraisal) {
@@ -62,8 +62,8 @@ class Memory {
   EstimateResult result_;
 };
 
-// A summary is untrusted input, and a large one needs a lot of memory. An error while reading it
-// must not bring down the daemon.
+// A summary is untrusted input and may need a lot of memory. An error while reading it must not
+// bring down the daemon.
 estimate::Summary ReadSafely(const EstimateService::Read& read, const EstimateJob& job) {
   const std::string path = job.spec.model_summary.value_or("");
   try {
@@ -140,7 +140,7 @@ void EstimateService::Ask(std::vector<EstimateJob> jobs, Take take) {
   if (!reading_) ReadNext();
 }
 
-// No time limit is needed, because this does not read any file.
+// Needs no time limit, because it does not read any file.
 void EstimateService::Appraise(std::shared_ptr<const Slice> slice, estimate::Summary summary) {
   plain_.Ask(
       [slice, summary = std::move(summary), appraiser = appraiser_] {
@@ -156,8 +156,7 @@ void EstimateService::ReadNext() {
   waiting_.pop_front();
   if (stuck_ >= kMostStuck) return GiveUp();
   const auto first = reader_.Within(time_limit_, [this] {
-    // The thread might hang in a file system forever. If the read ever returns, its result is
-    // ignored.
+    // The read might hang in the file system forever. If it ever returns, its result is ignored.
     reader_.Abandon();
     ++stuck_;
     base::LogWarn(

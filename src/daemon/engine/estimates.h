@@ -1,5 +1,5 @@
 // Estimates the memory of new tasks. Separate threads read summaries and run estimators within time
-// limits, so the loop never waits.
+// limits, so the loop never blocks.
 #pragma once
 
 #include <chrono>
@@ -37,8 +37,8 @@ struct EstimateResult {
   core::KindId kind{};
   core::Profile profile;
   store::Forecast forecast;
-  // Time per task, including reading and parsing the summary, averaged over the tasks that share
-  // it.
+  // Time per task, including reading and parsing the summary; averaged over the tasks with the same
+  // summary.
   std::chrono::nanoseconds took{0};
 };
 
@@ -48,15 +48,15 @@ class EstimateService {
   using Take = std::function<void(std::vector<EstimateResult>)>;
 
   // `take` is called on the loop and receives exactly one result for each job. `read` returns the
-  // text of a job's summary. It runs on a separate thread and is allowed to hang forever.
+  // text of a job's summary. It runs on a separate thread and may hang forever.
   EstimateService(const std::shared_ptr<boost::asio::io_context>& loop,
                   estimate::AppraisalRules rules, base::Duration time_limit, Take take,
                   Read read = ReadSummaryFile);
 
-  // Tasks without a summary do not wait for other tasks. If a summary is not read in time, the
-  // thread that reads it is abandoned, and the tasks are estimated without the summary. No more
-  // summaries are read while kMostStuck abandoned threads are still hanging. If `take` is set, it
-  // receives the results of these jobs in several parts and in any order.
+  // Tasks without a summary do not wait for other tasks. If reading a summary takes too long, its
+  // thread is abandoned, and the tasks are estimated without the summary. No more summaries are
+  // read while kMostStuck abandoned threads are still hanging. If `take` is set, it receives the
+  // results of these jobs, in several parts and in any order.
   void Ask(std::vector<EstimateJob> jobs, Take take = nullptr);
   const estimate::AppraisalRules& rules() const { return appraiser_->rules(); }
   // Applies the new settings to later calls to Ask.

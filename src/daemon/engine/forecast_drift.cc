@@ -12,15 +12,15 @@
 namespace carma::daemon {
 namespace {
 
-// The warning begins at the first threshold and ends at the second, so a single task cannot turn it
-// on and off.
+// The warning starts at the first threshold and ends at the second, so a single task cannot toggle
+// it.
 constexpr double kByChance = 1e-3, kByChanceAgain = 1e-2;
 // Minimum number of tasks for a meaningful median.
 constexpr std::size_t kLeastForMedian = 20;
 constexpr double kMuchTooHigh = 0.5;
 constexpr double kFarOff = 1.5;
 constexpr std::string_view kMemory = "memory_mib", kActivity = "sm_active", kSlowdown = "slowdown";
-// The method name of an estimate without a prediction.
+// The method name of estimates without a prediction.
 constexpr const char* kNoPrediction = "prior";
 
 double MedianRatio(const std::deque<report::Forecast>& forecasts) {
@@ -54,7 +54,7 @@ bool IsPredicted(const report::Forecast& forecast, const core::TaskRecord& recor
 }  // namespace
 
 double ChanceOfAtLeast(std::size_t least, std::size_t count, double chance) {
-  // Computes each term of the binomial distribution from the previous term.
+  // Computes each term of the binomial distribution from the previous one.
   double term = std::pow(1 - chance, static_cast<double>(count)), below = 0;
   for (std::size_t n = 0; n < least; ++n) {
     below += term;

@@ -1,5 +1,5 @@
-// Checks whether each method's predictions of memory, SM activity and slowdown were accurate for
-// the most recently finished tasks. Pure.
+// Checks how accurate each method's predictions of memory, SM activity and slowdown were for
+// recently finished tasks. Pure.
 #pragma once
 
 #include <cstddef>
@@ -22,9 +22,9 @@ class ForecastDrift {
   static constexpr std::size_t kLeast = 8;
 
   // Records a finished task. Memory given by the user is not a prediction and is ignored. coverage:
-  // the share of promises that should be kept (estimate.coverage). If it is 0, the most likely
-  // value is promised, and half of the tasks are expected to exceed it. If the task reveals new
-  // drifts, returns a sentence about the last one; otherwise empty.
+  // the share of promises that should be kept (estimate.coverage). With 0, the most likely value is
+  // promised, so half of the tasks are expected to exceed it. If the task reveals new drifts,
+  // returns a sentence about the last one; otherwise empty.
   std::string Take(const core::TaskRecord& record, double coverage);
 
   // The current drifts, one sentence each, ordered by quantity and method.
@@ -34,7 +34,7 @@ class ForecastDrift {
   // reported while half of its tasks need less than half of the predicted memory.
   //
   // A method that predicts SM activity or slowdown is reported while half of its tasks are above
-  // 1.5 times the prediction, or half are below 1/1.5 of it.
+  // 1.5 times the prediction or half are below 1/1.5 of it.
   std::vector<std::string> Sentences() const;
 
  private:

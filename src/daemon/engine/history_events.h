@@ -1,5 +1,4 @@
-// Creates history events about tasks and GPUs, as rows without numbers; the store assigns the
-// numbers. Pure.
+// Creates the rows of history events about tasks and GPUs; the store numbers them. Pure.
 #pragma once
 
 #include <cstddef>
@@ -16,12 +15,12 @@
 
 namespace carma::daemon {
 
-// The event for `count` tasks that were submitted together. It is recorded for the first task.
+// The event for `count` tasks submitted together, recorded for the first task.
 store::StoredEvent SubmittedEvent(core::TaskId first, std::size_t count, const Submitter& submitter,
                                   base::Time now);
 // The event for a task's new state and its reason; empty for states that every submitted task
-// passes through. An end has the time at which the task ended, even if carmad was down then.
-// gpu_uuids: the GPUs of its placement.
+// passes through. An end gets the time at which the task ended, even if carmad was down then.
+// gpu_uuids: the GPUs in the task's placement.
 std::optional<store::StoredEvent> StateEvent(const core::TaskRecord& record,
                                              const std::vector<std::string>& gpu_uuids,
                                              base::Time now);

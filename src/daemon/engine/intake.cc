@@ -16,10 +16,10 @@ namespace carma::daemon {
 
 namespace {
 
-// Each task counts as one towards the size of a share. So does each of its dependencies, because
-// they must be looked up, and every kBytesPerTask bytes of its description.
+// In a share, a task counts as one, plus one for each dependency (which must be looked up) and one
+// for every kBytesPerTask bytes of its description.
 constexpr std::size_t kBytesPerTask = 8192;
-// Limit on the number of remembered output files. All are dropped when it is exceeded.
+// Maximum number of remembered output files; if it is exceeded, all are forgotten.
 constexpr std::size_t kMostOutputs = 20'000;
 
 std::size_t Weight(const TaskList& tasks, std::size_t i) {
@@ -94,8 +94,8 @@ Result<Unit> Intake::AcceptShare(std::vector<core::Event>& events) {
 
 // ---- submissions that fit into a share ----
 
-// Invalid submissions are refused before any row is written, because one commit stores all valid
-// submissions. If the store fails, no submission is accepted.
+// Invalid submissions are refused before any row is written, because all valid ones are stored in a
+// single commit. If that fails, none is accepted.
 Result<Unit> Intake::AcceptSmall(std::vector<core::Event>& events) {
   std::vector<Submission> submissions;
   std::size_t weight = 0;
@@ -145,8 +145,8 @@ Result<Unit> Intake::AcceptSmall(std::vector<core::Event>& events) {
   return Unit{};
 }
 
-// A task must not reach the core before the tasks that it depends on, because the core treats
-// unknown tasks as non-existent.
+// A task must not reach the core before its dependencies, because the core treats unknown tasks as
+// non-existent.
 bool Intake::WaitsForUntold(const std::vector<core::TaskSubmitted>& news) const {
   if (untold_.empty()) return false;
   return std::ranges::any_of(news, [this](const core::TaskSubmitted& each) {
@@ -293,8 +293,8 @@ bool Intake::IsUntold(core::TaskId id) const {
   });
 }
 
-// Sends stored tasks to the core. Looks up the tasks that they depend on again, because these may
-// have ended in the meantime.
+// Sends stored tasks to the core. Looks up their dependencies again, because some may have ended in
+// the meantime.
 Result<Unit> Intake::Tell(std::vector<core::Event>& events) {
   std::size_t weight = 0;
   while (!untold_.empty() && weight < options_.turn_share) {
@@ -314,7 +314,7 @@ std::size_t Intake::OnTheWay(std::optional<std::uint32_t> uid) const {
   for (const Accepted& each : untold_) {
     if (!uid || each.news.back().request->uid == *uid) count += each.news.size() - each.told;
   }
-  // Only the first large submission is counted, and only once checking it has begun.
+  // Counts only the first large submission, and only once its checks have begun.
   if (!large_.empty() && large_.front().checked > 0) {
     const Submission& submission = large_.front().submission;
     if (!uid || submission.submitter.uid == *uid) count += submission.tasks.size();
@@ -373,8 +373,7 @@ void Intake::WarnOfSharedOutput(const store::StoredTask& task, const task::TaskS
   if (outputs_.size() > kMostOutputs) outputs_.clear();
   for (const auto& [pattern, path] : {std::pair(&spec.stdout_path, &task.stdout_path),
                                       std::pair(&spec.stderr_path, &task.stderr_path)}) {
-    // A name with %j is different for each task and does not need a lookup. Most tasks have such
-    // names.
+    // File names with %j, which most tasks use, are different for each task and need no lookup.
     if (pattern->empty() || pattern->contains("%j") || pattern->starts_with("/dev/")) continue;
     const auto [at, added] = outputs_.try_emplace(OutputKey(task, *path), task.record.id);
     const core::TaskId other = std::exchange(at->second, task.record.id);
@@ -396,7 +395,7 @@ Result<Unit> Intake::PutAsWhole(const Submission& submission, core::TaskId first
   const std::size_t count = submission.tasks.size();
   CARMA_TRY(store_.AddEvent(SubmittedEvent(first, count, by, submitted)));
   if (by.request.empty()) return Unit{};
-  // Another submission with the same name may have been accepted while this one was stored in
+  // Another submission with the same name may have been accepted while this one was being stored in
   // pieces.
   const std::optional<Submitted> known = CARMA_TRY(Repeated(submission));
   if (known)
@@ -405,8 +404,8 @@ Result<Unit> Intake::PutAsWhole(const Submission& submission, core::TaskId first
   return store_.PutRequest({by.uid, by.request, first, count}, submitted);
 }
 
-// Keeps the task's description, so a large batch does not have to be read and parsed again for its
-// estimates. A task without GPUs needs no estimate.
+// Keeps the task's description, so that a large batch does not have to be read and parsed again for
+// its estimates. A task without GPUs needs no estimate.
 void Intake::KeepForEstimate(core::TaskId id, Submission& submission, std::size_t index) {
   if (submission.tasks.Like(index).gpus == 0) return;
   new_jobs_.emplace(core::Number(id),

@@ -40,19 +40,19 @@ struct Submitted {
   core::TaskId first{};
   std::size_t count = 0;
   bool repeated = false;  // a submission with this name was accepted before
-  // A warning for the user that a task can never run or that its output will be lost; empty if
-  // there is none.
+  // A warning for the user if a task can never run or its output will be lost; otherwise empty.
   std::string warning = {};
 };
 
-// Each turn handles only a share (EngineOptions::turn_share) of the submissions, so other requests
-// do not have to wait long. A larger submission is checked and stored in pieces, one per turn. It
-// stays invisible until its last piece is durable. Its tasks also reach the core in shares.
+// Each turn handles only a share (EngineOptions::turn_share) of the submissions, so that other
+// requests do not have to wait long. A larger submission is checked and stored in pieces, one per
+// turn, and stays invisible until its last piece is durable. Its tasks also reach the core in
+// shares.
 class Intake {
  public:
   using Answer = std::function<void(Result<Submitted>)>;
 
-  // All arguments must outlive this object, which only reads the core.
+  // All arguments must outlive this object.
   Intake(const EngineOptions& options, store::Store& store, const core::Scheduler& core,
          base::Clock& clock)
       : options_(options), store_(store), core_(core), clock_(clock) {}
@@ -68,48 +68,50 @@ class Intake {
 
   // Queues a submission for AcceptShare() or RefuseAll().
   void Submit(TaskList tasks, const Submitter& submitter, Answer answer);
-  // Stores a share of the waiting submissions, reports which of them are now accepted or refused,
-  // and adds TaskSubmitted for a share of the accepted tasks. Each submission is checked separately
-  // (kInvalid if it has no tasks, names an unknown class or exceeds a limit; kDenied if the user
-  // may not use the account; kConflict if a task can never fit, the queue is full or the name was
-  // used by another submission; kNotFound if a dependency is unknown). Returns kIo if the store
-  // failed and this share is refused. Even then, tasks accepted earlier reach the core, in `events`
-  // or with a later share.
+  // Stores a share of the waiting submissions, reports which of them were accepted or refused, and
+  // adds TaskSubmitted for a share of the accepted tasks. Returns kIo if the store failed and this
+  // share is refused. Even then, tasks accepted earlier reach the core, in `events` or with a later
+  // share.
+  //
+  // Each submission is checked separately and refused with kInvalid if it has no tasks, names an
+  // unknown class or exceeds a limit; kDenied if the user may not use the account; kConflict if a
+  // task can never fit, the queue is full or another submission has used the name; or kNotFound if
+  // a dependency is unknown.
   Result<Unit> AcceptShare(std::vector<core::Event>& events);
-  // Whether AcceptShare() must be called again.
+  // True if AcceptShare() must be called again.
   bool HasMore() const;
   void RefuseAll(const base::Error& why);
 
   // Number of tasks sent to the core since startup.
   std::uint64_t accepted() const { return accepted_; }
-  // Whether the task has been accepted but not yet sent to the core.
+  // True if the task has been accepted but not yet sent to the core.
   bool IsUntold(core::TaskId id) const;
 
-  // Returns the request. If it equals the previous one, both share their memory.
+  // Returns the request. If it equals the previous one, the two share memory.
   base::CopyOnWrite<core::TaskRequest> Shared(core::TaskRequest request);
-  // Fills in the final states of dependencies that the core no longer has.
+  // Fills in the final states of dependencies that the core no longer knows.
   Result<Unit> FillDependencies(base::CopyOnWrite<core::TaskRequest>& request);
 
-  // Returns the request that an unfinished task would have after the edit of its description from
-  // `was` to `wanted`. Fails with kInvalid if a limit is exceeded, with kDenied if the user may not
-  // use the account, with kConflict if the task can never fit or a dependency ended in the wrong
-  // state, and with kNotFound if a dependency is unknown, or is the task itself or a newer one.
+  // Returns the request that an unfinished task would have after editing its description from `was`
+  // to `wanted`. Returns kInvalid if a limit is exceeded, kDenied if the user may not use the
+  // account, and kConflict if the task can never fit or a dependency ended in the wrong state.
+  // Returns kNotFound if a dependency is unknown, or is the task itself or a newer one.
   Result<base::CopyOnWrite<core::TaskRequest>> CheckEdit(const core::TaskRecord& record,
                                                          const task::TaskSpec& was,
                                                          const task::TaskSpec& wanted);
 
-  // Checks whether limits on waiting tasks allow all tasks of a submission together. Tasks that
-  // have not reached the core yet are counted only if they belong to the same user.
+  // Checks the limits on waiting tasks for a whole submission. Tasks that have not reached the core
+  // yet count only if they belong to the same user.
   Result<Unit> CheckQueueLimits(const TaskList& tasks, const Submitter& by) const;
 
-  // Checks whether a finished task may be requeued. returning: how many other tasks of the same
-  // user are being requeued at the same time. Returns kInvalid if a limit is exceeded, kDenied if
-  // the user may no longer use the account, and kConflict if the queue is full.
+  // Checks whether a finished task may be requeued. returning: number of other tasks of the same
+  // user that are being requeued at the same time. Returns kInvalid if a limit is exceeded, kDenied
+  // if the user may no longer use the account, and kConflict if the queue is full.
   Result<Unit> CheckReturn(const core::TaskRequest& request, const std::string& name,
                            std::size_t returning);
 
-  // The input for a task's estimate. The first call after the task was accepted takes it from
-  // memory; later calls read it from the store.
+  // Returns the input for estimating a task. The first call after the task was accepted takes it
+  // from memory; later calls read it from the store.
   Result<EstimateJob> JobForEstimate(core::TaskId id);
 
  private:
@@ -142,19 +144,21 @@ class Intake {
   Result<Unit> AcceptPiece();
   Result<std::optional<Submitted>> CheckPiece(Arrival& arrival);
   Result<Unit> PutPiece(Arrival& arrival);
-  // Refuses the submission that is currently being stored in pieces. Returns `why` if it is an
-  // error of the store (kIo), and success otherwise.
+  // Refuses the submission that is being stored in pieces. Returns `why` if the store failed (kIo),
+  // and success otherwise.
   Result<Unit> GiveUpArrival(const base::Error& why);
   void TakeBack();
   bool WaitsForUntold(const std::vector<core::TaskSubmitted>& news) const;
   Result<Unit> Tell(std::vector<core::Event>& events);
-  // Sets the default time limit if the request has none, and cuts it to the longest one allowed.
+  // Applies the default time limit if the request has none, and caps the limit at the longest one
+  // allowed.
   void FillTimeLimit(core::TaskRequest& request) const;
   Result<core::TaskSubmitted> Put(const Submission& submission, std::size_t index,
                                   core::TaskId first, base::Time submitted,
                                   task::SpecWriter& writer, std::string& warning);
-  // Sets `warning` if it is empty and another unfinished task of the user writes to the same output
-  // file. first: the first task of this submission. Tasks of the same submission are not compared.
+  // Sets `warning` if it is still empty and another unfinished task of the user writes to the same
+  // output file. first: the first task of this submission, whose tasks are not compared with each
+  // other.
   void WarnOfSharedOutput(const store::StoredTask& task, const task::TaskSpec& spec,
                           core::TaskId first, std::string& warning);
   // Stores the rows that describe the submission as a whole.
@@ -165,8 +169,8 @@ class Intake {
   std::size_t QueuedOf(std::uint32_t uid);
   // Checks the tasks in [begin, end). Returns a warning, or an empty string.
   Result<std::string> Check(const Submission& submission, std::size_t begin, std::size_t end);
-  // The number of this user's tasks (of all tasks if `uid` is empty) that are accepted or being
-  // stored but have not reached the core.
+  // Number of tasks that are accepted or being stored but have not reached the core. Counts all
+  // tasks if `uid` is empty, otherwise only those of this user.
   std::size_t OnTheWay(std::optional<std::uint32_t> uid) const;
   Result<Unit> RefuseBeyondLimits(const core::TaskRequest& request, const std::string& name,
                                   std::size_t more, const core::TaskRequest* counted = nullptr,
@@ -192,14 +196,14 @@ class Intake {
   std::deque<Arrival> large_;       // larger submissions; the first is being stored
   std::deque<Accepted> untold_;     // accepted tasks that the core does not have yet
   std::uint64_t accepted_ = 0;
-  // Number of tasks accepted in the current transaction, which has not been committed yet.
+  // Number of tasks accepted in the current, uncommitted transaction.
   std::size_t accepted_now_ = 0;
   std::unordered_map<std::uint32_t, std::size_t> accepted_of_;  // accepted_now_ by user
   std::unordered_map<std::uint32_t, std::size_t>
       queued_of_;                       // queued tasks by user; counted once per share
   std::vector<core::TaskId> given_up_;  // first tasks of the submissions to delete
   bool cannot_take_back_ = false;       // the store refused the last deletion
-  // The last task accepted for each output file. The key is a hash of user and path.
+  // The last task accepted for each output file, by a hash of user and path.
   std::unordered_map<std::size_t, core::TaskId> outputs_;
   // Accepted tasks without their environments, kept until their estimates are requested.
   std::unordered_map<std::uint64_t, EstimateJob> new_jobs_;

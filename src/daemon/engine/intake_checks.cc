@@ -62,8 +62,8 @@ Result<Unit> Intake::CheckRoom(std::size_t wanted, std::uint32_t uid, std::strin
     return Conflict("the queue would hold more than {} tasks (task.max_queued)",
                     options_.max_queued_tasks);
   }
-  // Counting the user's tasks is slow if there are many, so they are counted only if the limit
-  // could be exceeded.
+  // Counts the user's tasks only if the limit could be exceeded, because counting many tasks is
+  // slow.
   if (all <= options_.max_queued_per_user) return Unit{};
   const std::size_t own = QueuedOf(uid);
   if (own + wanted <= options_.max_queued_per_user) return Unit{};
@@ -205,8 +205,8 @@ Result<base::CopyOnWrite<core::TaskRequest>> Intake::CheckEdit(const core::TaskR
   core::TaskRequest request = task::ToRequest(wanted, before.uid, before.user);
   request.array = before.array;
   const Submission as_new{TaskList({wanted}), {before.uid, 0, before.user, "", ""}, nullptr};
-  // The account and the limits are checked only if the edit affects them, because they may be
-  // stricter now than at submission. A new comment must not give a running task a new time limit.
+  // Checks the account and the limits only if the edit affects them, because they may be stricter
+  // now than at submission. Editing only the comment must not give a running task a new time limit.
   const auto payer = [](const auto& task) { return std::tie(task.account, task.qos); };
   const auto size = [](const auto& task) {
     return std::tie(task.gpus, task.memory_mib, task.cpus, task.host_memory_mib, task.time_limit);

@@ -16,7 +16,7 @@ struct JobOfTask {
   int retries = 3;  // retries after running out of memory
 };
 
-// Whether another run might succeed: the last attempt ran out of memory, was hit by a neighbour's
+// True if another run might succeed: the last attempt ran out of memory, was hit by a neighbour's
 // fault or a GPU fault, or had to leave its GPUs.
 bool MayComeBack(const core::TaskRecord& record, const core::SlotRules& slots);
 // step_mib: the setting recovery.step. Returns kConflict with the reason if the job is not

@@ -38,9 +38,9 @@ Result<Launching> OpenLaunching(const config::Settings& settings, const std::str
 
 namespace {
 
-// Enables the dmem controller in all groups above the tasks' groups. The kernel cannot limit the
-// tasks otherwise, and service managers leave the controller off. Kernels before 6.14 have no dmem;
-// there the driver counts the memory itself.
+// Enables the dmem controller in all groups above the tasks' groups. Service managers leave it off,
+// and the kernel cannot limit the tasks without it. Kernels before 6.14 have no dmem; on those, the
+// driver does the accounting.
 void PassOnDmem(const task::CgroupBase& groups) {
   for (std::size_t end = groups.root.size(); end != std::string::npos;
        end = end == groups.path.size()

@@ -18,8 +18,8 @@ struct Launching {
   std::unique_ptr<task::LeaseLauncher> launcher;
   task::HostFacts machine;
   task::CgroupControls controls;
-  // Whether the process limit applies to the user instead of the task, because control groups
-  // cannot limit a task's processes.
+  // True if the process limit applies per user rather than per task, because no control group can
+  // enforce it.
   bool processes_counted_by_user = false;
   task::CgroupBase groups;           // where the tasks' control groups are created
   std::vector<std::string> limiter;  // EngineOptions::limiter
@@ -32,8 +32,8 @@ std::string TryMemoryLimits(const task::CgroupBase& groups, const std::vector<st
 // Returns the errors of task::MakeShimLauncher() and task::LeaseLauncher::Make().
 Result<Launching> OpenLaunching(const config::Settings& settings, const std::string& shim_path);
 
-// Tells the launcher which processes are waiting for leases. It finds granted leases itself,
-// because each has a folder.
+// Tells the launcher which processes are waiting for leases. It finds granted leases by their
+// folders.
 void WatchWaitingLeases(store::Store& store, task::LeaseLauncher& launcher);
 
 }  // namespace carma::daemon

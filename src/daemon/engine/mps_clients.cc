@@ -38,8 +38,8 @@ std::vector<std::pair<base::ProcessId, std::string_view>> MpsClients::NoteServer
     broken_.push_back({server->process, now});
   }
   for (const auto& [who, client] : clients_) {
-    // Checks the server process itself, because it may still be computing after its control daemon
-    // has exited.
+    // Checks the server process itself, because it may outlive its control daemon and still be
+    // computing.
     if (!client.server || base::Alive(*client.server)) continue;
     if (known(*client.server) != broken_.end()) continue;
     fresh.emplace_back(*client.server, "it has ended");

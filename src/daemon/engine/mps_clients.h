@@ -34,16 +34,16 @@ class MpsClients {
   void Remove(const Key& who) { clients_.erase(who); }
   // Records that the server has accepted the client. Returns false if the client has already left.
   bool Seat(const Key& who, const base::ProcessId& server, Time now);
-  // Sets the server process that the client has used since it was added. Returns false if the
+  // Sets the server process that the client has been using since it was added. Returns false if the
   // client has already left.
   bool Find(const Key& who, const base::ProcessId& server);
 
-  // Processes the result of a server check: records which of the clients' servers have died, been
-  // replaced or had a fault. Returns the servers that broke since the last call, each with what
-  // happened to it.
+  // Processes the result of a server check: records which of the clients' servers died, were
+  // replaced or had a fault. Returns the servers that broke since the last call, each with the
+  // reason.
   std::vector<std::pair<base::ProcessId, std::string_view>> NoteServer(
       const std::optional<task::MpsServer>& server, Time now);
-  // Records that this client ended because of its own fault, which affected its neighbours.
+  // Blames this client for a fault that ended it and affected its neighbours.
   void Blame(const Key& who, Time now);
   MpsEvidence EvidenceOf(const Key& who, Time now) const;
 
@@ -57,7 +57,7 @@ class MpsClients {
     std::optional<base::ProcessId> server;
     Time when;
   };
-  // A server that was found dead or faulty. Clients that joined later are not affected.
+  // A server found dead or faulty. Clients that joined later are not affected.
   struct Broken {
     base::ProcessId server;
     Time when;

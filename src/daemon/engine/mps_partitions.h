@@ -1,6 +1,5 @@
-// Manages the SM partitions of one MPS server and their owners. All calls communicate with the
-// control daemon. They must run on the server's worker, in the order in which the attempts start
-// and end.
+// Manages the SM partitions of one MPS server and their owners. All calls talk to the control
+// daemon. They must run on the server's worker, in the order in which attempts start and end.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +12,7 @@
 
 namespace carma::daemon {
 
-// The resources that an attempt gets from its server in addition to a client slot.
+// What an attempt gets from its server in addition to a client slot.
 struct MpsPlace {
   std::string partition = {};  // as in core::Sharing; empty if there is none
   int sms = 0;
@@ -34,8 +33,8 @@ class MpsPartitions {
 
   // Makes the attempt a client of the server and starts the server if necessary. share: the
   // requested fraction of the SMs, or 0 for none. A server started for a share uses partitions if
-  // the GPU supports them. Returns the errors of task::MpsControl::Ready(), and kConflict with a
-  // sentence if no partition is left, or if the server's clients have partitions and the attempt
+  // the GPU supports them. Returns the errors of task::MpsControl::Ready(). Returns kConflict with
+  // a sentence if no partition is left, or if the server's clients have partitions and the attempt
   // requests none.
   Result<MpsLook> Join(const task::MpsControl& control, const Key& who, double share,
                        Deadline deadline);
@@ -49,7 +48,7 @@ class MpsPartitions {
 
  private:
   Result<MpsLook> Look(const task::MpsControl& control, double share, Deadline deadline);
-  // Returns kUnavailable if the server should run without partitions, because the GPU does not
+  // Returns kUnavailable if the server should run without partitions because the GPU does not
   // support them or no attempt needs one.
   Result<MpsPlace> Give(const task::MpsControl& control, const Key& who, double share,
                         Deadline deadline);

@@ -24,7 +24,7 @@ using task::MpsServer;
 
 constexpr int kMostDoublings = 5;
 constexpr auto kCloseLimit = std::chrono::seconds(3);
-// Extra time to kill processes that do not exit by themselves.
+// Extra time to kill processes that do not exit on their own.
 constexpr auto kCloseSpare = std::chrono::seconds(2);
 // Extra time for a response that is sent just before the limit.
 constexpr auto kSpare = std::chrono::milliseconds(500);
@@ -144,8 +144,8 @@ void RealMpsServers::Attach(const MpsClient& client, Attached answer) {
   const bool full = entry.clients.size() > options_.clients;
   const bool waits = Clock::now() < entry.not_before;
   if (full || waits) {
-    // carmad counts the clients itself, because the server's list might not include clients that
-    // were attached a moment ago.
+    // carmad counts the clients itself, because the server's list might not yet include clients
+    // that were just attached.
     const std::string why = full ? Full(options_.clients) : entry.told;
     return finder_.Later([this, who, why, answer = std::move(answer)] {
       const base::Error error{ErrorCode::kUnavailable, why};
@@ -279,9 +279,9 @@ void RealMpsServers::EndSoon(Entry& entry) {
   entry.linger.Set(options_.linger, [this, &entry] { EndNow(entry); });
 }
 
-// Asks the server itself whether it has clients. carmad may not know all of them: a finished task
-// may leave processes behind, and some may be older than the current collocation.mps_servers
-// setting.
+// Asks the server itself whether it has clients, because carmad may not know all of them. A
+// finished task may leave processes behind, and some may be older than the current
+// collocation.mps_servers setting.
 bool HasClients(const MpsControl& control, Clock::time_point deadline) {
   const Result<std::optional<MpsServer>> server = control.Look(deadline);
   return server && *server && (*server)->clients && !(*server)->clients->empty();
@@ -299,8 +299,8 @@ void RealMpsServers::EndNow(Entry& entry) {
       },
       [this](Entry& its, bool ended) {
         if (!ended && its.clients.empty() && its.worker.waiting() == 0) return EndSoon(its);
-        // If a task has arrived in the meantime, its job restarts the server. During a back-off,
-        // the entry is kept because it holds the time of the next start.
+        // A task that arrived in the meantime restarts the server when it is attached. During a
+        // back-off, the entry is kept because it holds the time of the next start.
         if (!its.clients.empty() || its.worker.waiting() > 0) return;
         if (Clock::now() < its.not_before) return EndSoon(its);
         servers_.erase(KeyOf(its));
@@ -323,8 +323,8 @@ void RealMpsServers::TakeOver(const std::vector<std::string>& gpus) {
               });
 }
 
-// The servers exit in parallel on their workers, so a slow server delays neither the other servers
-// nor carmad's exit.
+// The servers exit in parallel on their workers, so a slow one delays neither the others nor
+// carmad's exit.
 void RealMpsServers::Close() {
   struct Left {
     std::mutex mutex;

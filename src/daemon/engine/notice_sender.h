@@ -1,5 +1,5 @@
-// Sends the notices in the store. Starts one carma-notify for each notice, does not wait for it,
-// and retries failed notices later.
+// Sends the notices in the store. Starts one carma-notify per notice without waiting for it, and
+// retries failed notices later.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -24,7 +24,8 @@ struct NoticeSenderOptions {
 
 class NoticeSender {
  public:
-  // Called to store the result of a notice. Look() must be called once the result is durable.
+  // Called to store the result of sending a notice. Look() must be called once the result is
+  // durable.
   using Take = std::function<void(store::Notice result)>;
 
   // All arguments must outlive this object.

@@ -133,7 +133,7 @@ TEST_F(NoticeSenderTest, SendsNothingTwiceWhileTheResultIsNotDurable) {
 }
 
 TEST_F(NoticeSenderTest, OneUserCannotBlockOtherUsers) {
-  // Notices of user 7 hang until the test opens the gate.
+  // Notices for user 7 hang until the test opens the gate.
   Program("grep -q '\"uid\":8' && exit 0; : < " + dir_ + "/gate");
   ASSERT_EQ(::mkfifo((dir_ + "/gate").c_str(), 0600), 0);
   for (int i = 0; i < 5; ++i) Add(7);

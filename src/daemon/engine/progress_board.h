@@ -1,4 +1,4 @@
-// Collects the progress of running tasks, which their shims write to the attempts' folders.
+// Collects the progress that the shims of running tasks write to their attempts' folders.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ class ProgressBoard {
     task::ProgressReport report;
     bool moved = false;  // its counters have changed since the last reading
   };
-  // Must be called on a worker, because it reads a few hundred bytes for each attempt. now_ms: the
+  // Reads a few hundred bytes for each attempt, so it must be called on a worker. now_ms: the
   // system time.
   static std::vector<Seen> Read(const std::vector<Place>& places, std::int64_t now_ms);
 

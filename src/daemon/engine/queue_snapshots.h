@@ -1,5 +1,5 @@
-// Keeps snapshots of the queues for clients that list them page by page. In such a list each task
-// appears once, in the queue order at the time of the first page, even if the queues change.
+// Keeps snapshots of the queues for clients that list them page by page. Even if the queues change,
+// such a list contains each task once, in the order at the time of the first page.
 #pragma once
 
 #include <cstddef>
@@ -28,18 +28,18 @@ class ToldLine {
   base::Time told_;
 };
 
-// Keeps the latest snapshots for a while, for lists that clients have not finished reading.
+// Keeps recent snapshots for a while, so that clients can finish reading their lists.
 class QueueSnapshots {
  public:
-  // Keeps the snapshot of a list. ended_with: the last task of the page that was returned.
+  // Keeps the snapshot for a list. ended_with: the last task on the page that was returned.
   void Keep(std::shared_ptr<const ToldLine> line, core::TaskId ended_with);
   // Remembers the latest snapshot for Fresh(), but only while some list still uses it.
   void Remember(const std::shared_ptr<const ToldLine>& line) { last_ = line; }
   // The latest snapshot if it is recent enough for a new list, otherwise null.
   std::shared_ptr<const ToldLine> Fresh(base::Time now) const;
-  // The snapshot for the page that begins after this task; null if there is none. Prefers the
-  // snapshot of the list whose last page ended with this task. Otherwise returns the latest
-  // snapshot that contains the task. now: must not decrease from call to call.
+  // Returns the snapshot for the page that begins after this task; null if there is none. Prefers
+  // the list whose last page ended with this task, and otherwise the latest snapshot that contains
+  // it. now: must never decrease.
   std::shared_ptr<const ToldLine> Behind(core::TaskId task, base::Time now);
 
  private:

@@ -10,8 +10,8 @@
 namespace carma::daemon {
 namespace {
 
-// The core receives all periods that begin within this time, which is longer than the usual task
-// time limit. The periods are sent again every day.
+// The core receives all periods that begin within this time, which exceeds the usual time limit of
+// a task. The periods are sent again every day.
 constexpr core::Duration kHorizon = std::chrono::hours(24 * 35);
 constexpr core::Duration kTellAgain = std::chrono::hours(24);
 

@@ -20,11 +20,11 @@ class Reservations {
       : calendar_(calendar) {}
 
   // Restores the reservations of an earlier run. Numbering continues from the last number used.
-  // Returns kCorrupt for damaged rows.
+  // Returns kCorrupt if rows are damaged.
   Result<Unit> Restore(const std::vector<store::ReservationRow>& rows);
   // Assigns a number to the reservation and stores the UUIDs of its GPUs, so that it remains
   // correct if the GPU order changes after a restart. Returns kInvalid for unknown GPUs or a past
-  // period. Returns kConflict if there are too many reservations, or if this or another one would
+  // period. Returns kConflict if there are too many reservations, or if this one or another would
   // not get its GPUs.
   Result<core::Reservation> Add(core::Reservation booking, std::span<const core::GpuInfo> gpus,
                                 core::Time now);
@@ -36,7 +36,7 @@ class Reservations {
   std::optional<core::ReservedPeriod> NextOf(const core::Reservation& booking,
                                              core::Time now) const;
 
-  // The periods for the core. They must be sent again when IsDue() is true.
+  // Returns the periods for the core. Must be called again when IsDue() is true.
   std::vector<core::ReservedPeriod> Tell(core::Time now);
   bool IsDue(core::Time now) const { return tell_again_ && now >= *tell_again_; }
 

@@ -84,7 +84,7 @@ class Server {
     for (const std::uint64_t id : std::exchange(running_, {}))
       Tell(core::TaskExited{core::TaskId{id}, 1, {}});
   }
-  // The number of running tasks of each user or account.
+  // Number of running tasks by user or account.
   std::map<std::string, int> Running() {
     Tell(core::WakeUp{});
     std::map<std::string, int> of;
@@ -97,7 +97,7 @@ class Server {
 
  private:
   void Tell(const core::Event& event) {
-    // Each event comes with samples, because GPUs without recent samples would be closed.
+    // Sends samples with each event, because GPUs without recent samples would be closed.
     std::vector<core::Event> events{event};
     for (std::uint32_t i = 0; i < 4 && !core_.GpuInfos().empty(); ++i)
       events.emplace_back(core::GpuSampled{core::GpuIndex{i}, {.taken = now_, .sm_active = 0.0}});

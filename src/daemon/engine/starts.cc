@@ -21,7 +21,7 @@ namespace {
 // call.
 constexpr std::int64_t kLimitStepMib = 256;
 
-// The GPUs that can have an MPS server. MIG instances and GPUs of unknown size cannot.
+// GPUs that can have an MPS server: all except MIG instances and GPUs of unknown size.
 std::string AllMpsGpus(const std::vector<core::GpuInfo>& gpus) {
   std::string all;
   for (const core::GpuInfo& gpu : gpus) {
@@ -131,10 +131,9 @@ std::int64_t Starts::GroupLimitMib(const std::vector<core::Placement>& placement
 
 std::map<core::TaskId, std::vector<task::GpuMemoryLimit>> Starts::Rooms(base::Time now) const {
   std::map<core::TaskId, std::vector<task::GpuMemoryLimit>> rooms;
-  // The memory that a promise takes away from other tasks. A task that has left its plateau is
-  // promised its whole claim again, but part of the claim may have been promised to others in the
-  // meantime. As long as the task's limit is below its claim, only the memory that it uses is
-  // counted.
+  // Memory that a promise withholds from other tasks. A task that leaves its plateau is promised
+  // its whole claim again, but part of that may have been promised to others in the meantime. As
+  // long as its limit is below its claim, only the memory in use counts.
   const auto kept = [this](const core::Promise& promise) {
     const std::int64_t limit_mib = core_.Find(promise.task)->attempt->sharing.group_limit_mib;
     const bool ceded = !promise.plateau && limit_mib > 0 && limit_mib < promise.claim_mib;
@@ -175,8 +174,8 @@ void Starts::FollowPromises(base::Time now) {
   }
 }
 
-// Lists all possible servers, because an earlier carmad may have run with a different value of
-// collocation.mps_servers.
+// Lists all possible servers, because an earlier carmad may have run with a different
+// collocation.mps_servers setting.
 std::vector<std::string> Starts::MpsServers() const {
   std::vector<std::string> servers{AllMpsGpus(core_.GpuInfos())};
   for (const core::GpuInfo& gpu : core_.GpuInfos()) servers.push_back(gpu.uuid);
@@ -255,8 +254,8 @@ Result<task::LaunchOrder> Starts::OrderFor(const core::StartTask& start) {
   // different carmad or none.
   if (!options_.socket.empty() && !order.spec.environment.contains("CARMA_SOCKET"))
     order.extra_environment.emplace("CARMA_SOCKET", options_.socket);
-  // By default these frameworks allocate the whole GPU and leave no memory for neighbours. Values
-  // set by the user are kept.
+  // By default, these frameworks allocate all of the GPU's memory and leave none for neighbours.
+  // Values set by the user are kept.
   for (const auto& [name, value] : {std::pair("TF_FORCE_GPU_ALLOW_GROWTH", "true"),
                                     std::pair("XLA_PYTHON_CLIENT_PREALLOCATE", "false")}) {
     if (!start.alone && !order.spec.environment.contains(name))
@@ -354,8 +353,8 @@ void Starts::Stop(const core::StopTask& stop) {
       record->attempt->sharing.method != core::SharingMethod::kMps) {
     return launcher_.Stop(stop.id, stop.attempt);
   }
-  // The processes are removed from the MPS server first. Killing a client with running work could
-  // break the server and thus its neighbours.
+  // Removes the processes from the MPS server first, because killing a client with running work
+  // could break the server and thus its neighbours.
   options_.mps->TerminateClients(
       stop.id, stop.attempt,
       [this, id = stop.id](pid_t pid) { return attribution_.Find(pid) == id; },

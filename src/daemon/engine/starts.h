@@ -1,4 +1,4 @@
-// Starts and stops attempts: gives orders to the launcher and decides how tasks share GPUs
+// Starts and stops attempts through the launcher, and decides how tasks share GPUs
 // (docs/server/collocation.md).
 #pragma once
 
@@ -22,36 +22,36 @@ namespace carma::daemon {
 
 class Starts {
  public:
-  // All arguments must outlive this object. It only reads the core. It posts SharingChosen for MPS
-  // clients, and LaunchFailed for attempts that never reach the launcher.
+  // All arguments must outlive this object. Posts SharingChosen for MPS clients, and LaunchFailed
+  // for attempts that never reach the launcher.
   Starts(const EngineOptions& options, store::Store& store, task::Launcher& launcher,
          const core::Scheduler& core, Attribution& attribution, PostEvent post);
 
-  // Registers an attempt from an earlier run. Must be called before the attempt reaches the core,
-  // because the core may immediately stop the attempt, and Stop() needs to know its shim. gid: the
-  // GID of the task's owner.
+  // Registers an attempt from an earlier run. Must be called before the attempt reaches the core:
+  // the core may immediately stop the attempt, and Stop() must know its shim. gid: the GID of the
+  // task's owner.
   void Adopt(const core::TaskRecord& record, std::uint32_t gid);
-  // Called once when the daemon starts. Removes what finished attempts have left behind. kept:
-  // returns whether an attempt was adopted.
+  // Called once at startup. Removes what finished attempts have left behind. kept: returns true if
+  // an attempt was adopted.
   void Sweep(const std::function<bool(core::TaskId, int attempt)>& kept) const;
-  // How an attempt shares its GPUs if it does not need an MPS server; empty if it needs one.
+  // How an attempt shares its GPUs without an MPS server; empty if it needs one.
   std::optional<core::Sharing> PlainSharing(const core::StartTask& start) const;
-  // Starts an attempt after the decision to start it has become durable. An MPS client is started
-  // later, in StartArranged().
+  // Called once the decision to start the attempt is durable. MPS clients are started later, by
+  // StartArranged().
   void Launch(const core::StartTask& start);
   // Called once this record is durable. Starts the attempt if it was waiting for its sharing mode
   // to be stored.
   void StartArranged(const core::TaskRecord& record);
   void Stop(const core::StopTask& stop);
-  // Called after attempts have started or ended. Takes newly dedicated cores from all other tasks,
-  // or gives back cores that are no longer dedicated.
+  // Called after attempts have started or ended. Takes newly dedicated cores away from all other
+  // tasks, or gives back cores that are no longer dedicated.
   void ShareCores();
-  // Confines a running attempt to its cores. Other tasks may have received dedicated cores since
-  // the attempt's launch order was written.
+  // Confines a running attempt to its cores, because other tasks may have been given dedicated
+  // cores since its launch order was written.
   void Confine(const core::TaskRecord& record);
   // Called after each reading of the GPUs. Adjusts the kernel's memory limits for running tasks: a
-  // task may use its claim plus the margin, but no memory that was promised to other tasks since it
-  // reached its plateau.
+  // task may use its claim plus the margin, minus any memory promised to others since it reached
+  // its plateau.
   void FollowPromises(base::Time now);
   // Must be called when the attempt has ended or never started.
   void Detach(core::TaskId id, int attempt);
@@ -82,9 +82,9 @@ class Starts {
   // limit.
   std::int64_t GroupLimitMib(const std::vector<core::Placement>& placement,
                              std::int64_t bound_mib) const;
-  // Each task's memory limits on its GPUs, which leave other tasks the memory promised to them.
+  // Each task's memory limits on its GPUs. They leave other tasks the memory promised to them.
   std::map<core::TaskId, std::vector<task::GpuMemoryLimit>> Rooms(base::Time now) const;
-  // Handles the response of the MPS servers. The attempt starts once its sharing mode is durable.
+  // Handles the response from the MPS servers. The attempt starts once its sharing mode is durable.
   void TakeAttached(core::TaskId id, int attempt, const Result<MpsPlace>& attached);
 
   const EngineOptions& options_;
@@ -93,8 +93,8 @@ class Starts {
   const core::Scheduler& core_;
   Attribution& attribution_;
   PostEvent post_;
-  // The cores that are not dedicated, in the format of base/cpu_list.h ("" means all cores);
-  // nullopt until it is set for the first task.
+  // Cores not dedicated to any task, in the format of base/cpu_list.h ("" means all cores); nullopt
+  // until set for the first task.
   std::optional<std::string> shared_cores_;
   // Attempts that are waiting for an MPS client slot or for their sharing mode to become durable.
   std::unordered_map<std::uint64_t, Arranged> arranged_;

@@ -25,16 +25,15 @@ class TaskList {
   // Independent tasks.
   TaskList(std::vector<task::TaskSpec> specs) : specs_(std::move(specs)) {}
   TaskList(std::initializer_list<task::TaskSpec> specs) : specs_(specs) {}
-  // One task for each index, all with this description.
+  // One task per index, all with this description.
   static TaskList Array(task::TaskSpec spec, std::vector<std::int64_t> indices);
-  // Tasks whose entry in `shares` is true use the common environment; their own environment must be
-  // empty.
+  // Tasks whose entry in `shares` is true use the common environment; their own must be empty.
   static TaskList Batch(std::vector<task::TaskSpec> specs, Environment common,
                         std::vector<bool> shares);
 
   std::size_t size() const { return indices_.empty() ? specs_.size() : indices_.size(); }
   bool empty() const { return size() == 0; }
-  // The task without its array index and without the shared environment.
+  // The task's description without the array index and the shared environment.
   const task::TaskSpec& Like(std::size_t i) const { return specs_[indices_.empty() ? i : 0]; }
   // Approximate size of the task's whole description in bytes.
   std::size_t BytesOf(std::size_t i) const;
@@ -42,7 +41,8 @@ class TaskList {
   std::size_t BytesOfAll() const;
   // The complete description of the task.
   task::TaskSpec At(std::size_t i) const;
-  // Moves the description out of the list, without any environment. May be called once per task.
+  // Moves the task's description out of the list, without any environment variables. May be called
+  // only once per task.
   task::TaskSpec TakeBare(std::size_t i);
 
  private:

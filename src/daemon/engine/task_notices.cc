@@ -219,7 +219,7 @@ bool TaskNotices::TooMany(std::uint32_t uid, base::Time now) {
   const auto [at, added] = made_.try_emplace(uid);
   std::deque<base::Time>& times = at->second;
   if (added) {
-    // Notices from before this daemon started count too. Their exact times within the hour do not
+    // Notices from before this daemon started also count. Their exact times within the hour do not
     // matter.
     const Result<std::int64_t> before = store_.CountNotices(uid, now - kHour);
     times.assign(static_cast<std::size_t>(before.value_or(0)), now - kHour / 2);

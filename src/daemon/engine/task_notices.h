@@ -42,14 +42,14 @@ class TaskNotices {
   // Both arguments must outlive this object. The rules may change.
   TaskNotices(const NoticeRules& rules, store::Store& store) : rules_(rules), store_(store) {}
 
-  // Registers a task. This is necessary only for tasks with notifications.
+  // Registers a task. Needed only for tasks with notifications.
   void Join(core::TaskId id, std::optional<core::TaskId> array);
   void JoinIfAsked(const store::StoredTask& task);  // calls Join() if the task has notifications
   void Leave(core::TaskId id);
   // Returns the notices for a task's new state, which must be stored together with that state.
-  // Unregisters the task if it has finished. Unless the rule asks for a notice about each task, an
-  // event is reported only once for the whole array. The array's end is then reported when its last
-  // task ends. Notices beyond the limits are returned in state kDropped.
+  // Unregisters the task if it has finished. Unless the rule asks for a notice about each task,
+  // each event of an array is reported only once, and the array's end when its last task ends.
+  // Notices beyond the limits are returned in state kDropped.
   std::vector<store::Notice> Of(const core::TaskRecord& record, base::Time now);
 
  private:
@@ -60,8 +60,8 @@ class TaskNotices {
     std::optional<std::set<std::string>> told;
   };
   bool ToldBefore(core::TaskId array, const std::string& event, const std::string& target);
-  // A sentence reporting that all tasks of the array have ended, with the number of tasks in each
-  // final state.
+  // Reports in one sentence that all tasks of the array have ended, and how many are in each final
+  // state.
   std::string ArrayText(core::TaskId array, const std::string& name, const std::string& host);
   // The event to report; empty if there is none yet or if it was already sent.
   std::optional<task::NotifyEvent> Choose(const task::NotifyRule& rule,
@@ -75,7 +75,7 @@ class TaskNotices {
   // The array of each registered task.
   std::unordered_map<std::uint64_t, std::optional<core::TaskId>> members_;
   std::map<core::TaskId, Array> arrays_;
-  // Times at which each user's notices were created during the last hour.
+  // Times at which each user's notices of the last hour were created.
   std::map<std::uint32_t, std::deque<base::Time>> made_;
 };
 

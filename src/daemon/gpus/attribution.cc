@@ -7,7 +7,7 @@
 namespace carma::daemon {
 namespace {
 
-// Whether `cgroup` is `group` itself or a group below it. False if `group` is empty.
+// True if `cgroup` is `group` itself or a group below it. False if `group` is empty.
 bool IsBelow(const std::string& cgroup, const std::string& group) {
   return !group.empty() && (cgroup == group || cgroup.starts_with(group + "/"));
 }

@@ -27,19 +27,19 @@ class Attribution {
   // Adds another process whose descendants belong to the task. Ignored if the task was not added.
   void AddRoot(core::TaskId task, const base::ProcessId& process);
   void Remove(core::TaskId task);
-  // The task that a process belongs to; empty if it does not belong to a task. The result stays the
-  // same until Retain() drops it, even if the process or the parents that connect it to the task
-  // have exited. A process that exited before the first call is found only if it was passed to
-  // Add() or AddRoot(), or is a shim.
+  // The task that a process belongs to; empty if there is none. The result stays the same until
+  // Retain() drops it, even if the process or the ancestors that connect it to the task have
+  // exited. A process that exited before the first call is found only if it was passed to Add() or
+  // AddRoot(), or is a shim.
   std::optional<core::TaskId> Find(pid_t pid, const SeenProcess& seen);
   // Like the other Find(), but reads the process from /proc now.
   std::optional<core::TaskId> Find(pid_t pid) { return Find(pid, SeeProcess(pid)); }
   // Drops the remembered results for all pids that are not in `seen`.
   void Retain(const SeenProcesses& seen);
-  // Whether `cgroup` is the task's own control group or a group below it.
+  // True if `cgroup` is the task's own control group or a group below it.
   bool IsGroupOf(core::TaskId task, const std::string& cgroup) const;
   std::optional<pid_t> MainPid(core::TaskId task) const;
-  // The tasks that were added and not removed, ordered by id.
+  // All tasks that were added and not yet removed, ordered by id.
   std::vector<core::TaskId> Tasks() const;
 
  private:
@@ -58,7 +58,7 @@ class Attribution {
   std::optional<core::TaskId> RootedIn(const base::ProcessId& process) const;
 
   std::map<core::TaskId, Root> roots_;
-  // The task of each main process, shim and process passed to AddRoot(), by pid.
+  // Maps the pid of each main process, shim and process passed to AddRoot() to its task.
   std::unordered_map<pid_t, core::TaskId> by_pid_;
   std::unordered_map<pid_t, Answer> last_;  // the latest results of Find(), by pid
 };

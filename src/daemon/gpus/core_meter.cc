@@ -40,7 +40,7 @@ double CoreMeter::TreeS(pid_t root) const {
     open.pop_back();
     const auto stat = base::ReadFile(fmt::format("{}/{}/stat", proc_, pid), kMaxBytes);
     if (!stat) continue;
-    // The program's name is in parentheses and may contain any characters, even parentheses.
+    // The program's name is in parentheses and may contain any characters, including parentheses.
     const std::size_t name_ends = stat->rfind(')');
     if (name_ends == std::string::npos) continue;
     const std::vector<std::string_view> words =

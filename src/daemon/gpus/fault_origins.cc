@@ -8,8 +8,8 @@
 namespace carma::daemon {
 namespace {
 
-// How long a fault is remembered. Most programs that it affects exit soon, but some make no CUDA
-// calls for a while and notice it late.
+// How long a fault is remembered. Most affected programs exit soon, but a program that makes no
+// CUDA calls for a while notices the fault late.
 constexpr base::Duration kKept = std::chrono::hours(1);
 
 }  // namespace

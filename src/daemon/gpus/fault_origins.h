@@ -1,4 +1,4 @@
-// Finds the task that caused a GPU fault. The kernel log names the faulty process.
+// Uses the kernel log, which names the faulty process, to find the task that caused a GPU fault.
 #pragma once
 
 #include <deque>
@@ -15,12 +15,12 @@ namespace carma::daemon {
 
 class FaultOrigins {
  public:
-  // path: the kernel log. If it is empty, no log is read. If the log cannot be read, the first call
-  // to Look() logs the reason, and LastOn() never finds a task.
+  // path: the kernel log. If empty, no log is read. If the log cannot be read, the first call to
+  // Look() logs the reason, and LastOn() never finds a task.
   explicit FaultOrigins(const std::string& path);
 
   // Reads new lines of the kernel log. In each round of readings, must be called before WhoUses(),
-  // which forgets processes that no longer use a GPU. The faulty process is usually one of them.
+  // which forgets processes that no longer use a GPU, usually including the faulty one.
   void Look(base::Time now, Attribution& attribution);
   // The task that caused the last fault on that GPU within the past hour and after `since`. pci:
   // the GPU's address as in NVML.

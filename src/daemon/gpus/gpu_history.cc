@@ -165,7 +165,7 @@ std::vector<report::GpuPoint> Curve(const std::vector<api::GpuHistoryView::Point
   return curve;
 }
 
-// Adds an attempt's promise on each of its GPUs, clipped to the span.
+// Adds the memory promised to an attempt on each of its GPUs, clipped to the time span.
 void AddPromise(const store::EndedAttempt& attempt, const GpuFiguresRequest& request,
                 report::RunRecord& run) {
   report::Attempt promised{.started = std::max(attempt.taken.from, run.from),

@@ -1,5 +1,5 @@
-// Shows a GPU's use over time. Resamples stored roll-ups and single readings to spans of equal
-// length for the API.
+// Shows a GPU's usage over time. Resamples stored roll-ups and single readings to equal time spans
+// for the API.
 #pragma once
 
 #include <atomic>
@@ -22,9 +22,9 @@ inline constexpr int kMostHistoryPoints = 2'000;
 // Computes the time-weighted mean and the maximum of the known values in each span. Pure.
 class GpuTimeline {
  public:
-  // Divides [from, to), where from < to, into at most `points` equal spans. readings: the GPU's
-  // readings, oldest first. Each reading covers the time since the previous one, up to `longest`,
-  // so there is a gap while the driver does not respond.
+  // Divides [from, to) into at most `points` equal spans; `from` must be before `to`. readings: the
+  // GPU's readings, oldest first. Each covers the time since the previous one, but at most
+  // `longest`, so there is a gap while the driver does not respond.
   GpuTimeline(base::Time from, base::Time to, int points, const std::vector<HistoryPoint>& readings,
               base::Duration longest);
 
@@ -80,8 +80,7 @@ api::GpuHistoryView GpuHistory(const GpuHistoryRequest& request,
 Result<std::string> GpuHistoryText(const GpuHistoryRequest& request, const std::string& state_dir,
                                    const std::atomic<bool>& wanted);
 
-// The request for a page of figures (report/html.h) that shows all GPUs over the same time span.
-// The page also needs each GPU's usable memory.
+// Request for a page of figures (report/html.h) that shows all GPUs over the same time span.
 struct GpuFiguresRequest {
   std::vector<GpuHistoryRequest> gpus;  // at least one, all with the same span and points
   std::vector<std::int64_t> usable_mib;

@@ -13,8 +13,8 @@ extern const std::string_view kGpuSpeedsCsv;
 
 namespace {
 
-// The speeds in both built-in tables, by GPU type. gpus.csv also has the driver's names for the
-// types, and these are added as well.
+// The speeds in both built-in tables, by GPU type and by the driver's names for the types (from
+// gpus.csv).
 std::vector<core::TypeSpeed> BuiltIn() {
   std::vector<core::TypeSpeed> speeds;
   for (const std::string_view csv : {kGpuTypesCsv, kGpuSpeedsCsv}) {

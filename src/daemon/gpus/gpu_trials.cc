@@ -50,7 +50,7 @@ void GpuTrials::AskOne(core::GpuIndex index, std::function<void(const std::strin
   if (!gpu.under_way) TryAll(index);
 }
 
-// Tries all GPUs, because a broken driver usually affects all of them. Otherwise tasks would start
+// Tests all GPUs, because a broken driver usually affects all of them. Otherwise tasks would start
 // and fail on the other GPUs in the meantime.
 void GpuTrials::TryAll(core::GpuIndex asked) {
   const auto now = std::chrono::steady_clock::now();

@@ -1,5 +1,5 @@
-// Tests whether CUDA works on a GPU after a task could not initialise it. Without this test, task
-// after task would start on a broken GPU and fail, or a faulty script could close a working GPU.
+// Tests whether CUDA works on a GPU after a task failed to initialise it. Otherwise, one task after
+// another would start on a broken GPU and fail, or a faulty script could get a working GPU closed.
 #pragma once
 
 #include <chrono>
@@ -24,14 +24,12 @@ class GpuTrials {
   // empty if they work.
   using Try = std::function<std::string(const std::string& uuid)>;
   struct Actions {
-    // Called with true when a trial begins, so that no task starts on the GPU, and with false when
-    // the trial ends.
+    // Called with true when a trial begins, to keep tasks off the GPU, and with false when it ends.
     std::function<void(core::GpuIndex, bool held)> hold;
     // Called with the result of a trial: why CUDA does not work on the GPU, or an empty string if
     // it works again.
     std::function<void(core::GpuIndex, const std::string& why)> found;
-    // Returns the last result for the GPU; empty if it no longer applies because an administrator
-    // has since opened the GPU.
+    // Returns the last result for the GPU; empty if an administrator has opened the GPU since then.
     std::function<std::string(core::GpuIndex)> known;
   };
 

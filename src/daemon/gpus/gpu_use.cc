@@ -37,8 +37,7 @@ std::optional<std::int64_t> OfNobody(const gpu::Reading& reading, const GpuUse& 
   return std::max<std::int64_t>(0, of_nobody_mib);
 }
 
-// The sum of the kernel times of all processes on the GPU. Empty if the sum is 0 or a process's
-// kernel time is unknown.
+// Total kernel time of all processes on the GPU; empty if it is 0 or unknown for any process.
 std::optional<double> AllKernelTime(const GpuUse& use) {
   double all = 0;
   for (const auto& [id, task] : use.tasks) {
@@ -64,8 +63,7 @@ GpuUse UseOf(const gpu::Reading& reading, const SeenProcesses& seen, Attribution
         process.mps_server ? std::nullopt : attribution.Find(process.pid, its);
     const bool in_group = task && attribution.IsGroupOf(*task, process.group);
     if (!process.mps_server && !in_group && !process.used_mib) use.memory_told = false;
-    // The memory of a group includes its subgroups, so the largest value is used instead of the
-    // sum.
+    // A group's memory includes that of its subgroups, so the maximum is used instead of the sum.
     if (in_group) groups_mib[*task] = std::max(groups_mib[*task], process.group_mib);
     if (task) {
       AddProcess(process, in_group, use.tasks[*task]);
@@ -111,7 +109,7 @@ void SmShares::Take(const gpu::Reading& reading, const GpuUse& use, base::Durati
                         : all          ? *task.kernel_time / *all
                                        : 1.0 / static_cast<double>(residents);
     now.sm_active = *reading.sm_active * part;
-    // A value is smoothed only with earlier values from the same method.
+    // Smooths a value only with earlier values from the same method.
     if (const auto old = before.find(id); old != before.end() && old->second.by == now.by)
       now.sm_active = old->second.sm_active + weight * (now.sm_active - old->second.sm_active);
     shares_[id] = now;

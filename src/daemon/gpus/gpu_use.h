@@ -1,5 +1,5 @@
-// Finds out from one reading which tasks and other processes use a GPU, and how much of its memory
-// does not belong to any of them.
+// Determines from a GPU reading which tasks and other processes use the GPU, and how much of its
+// memory cannot be attributed to any of them.
 #pragma once
 
 #include <sys/types.h>
@@ -19,8 +19,8 @@ namespace carma::daemon {
 struct TaskUse {
   std::int64_t used_mib = 0;  // known memory of the task's processes
   bool memory_told = true;    // whether the memory of all its processes is known
-  // The fraction of recent time in which kernels of the task's processes ran, 0..1; empty if the
-  // driver does not report it for one of them.
+  // Fraction of recent time during which the task's processes ran kernels, 0..1; empty if the
+  // driver does not report it for one of the processes.
   std::optional<double> kernel_time = 0;
   std::vector<pid_t> pids;
 };
@@ -39,13 +39,13 @@ struct GpuUse {
   std::map<core::TaskId, TaskUse> tasks;  // tasks with a process on the GPU
   std::vector<Stranger> strangers;
   bool memory_told = true;  // whether the memory of all processes except MPS servers is known
-  // Memory in use that does not belong to a listed process; empty if the driver does not report the
-  // memory of every process.
+  // Memory in use that cannot be attributed to a listed process; empty if the driver does not
+  // report the memory of every process.
   std::optional<std::int64_t> unattributed_mib;
 
   int ForeignProcesses() const;  // number of strangers, not counting MPS servers
 };
-// The use of each GPU in a round of readings. A GPU without a reading counts as unused.
+// How each GPU is used in a round of readings. A GPU without a reading counts as unused.
 std::vector<GpuUse> WhoUses(const gpu::Round& round, const SeenProcesses& seen,
                             Attribution& attribution);
 
@@ -59,7 +59,7 @@ struct SmShare {
   std::string_view by;
 };
 
-// The share of each task on one GPU, smoothed over successive readings.
+// Each task's share of one GPU, smoothed over successive readings.
 class SmShares {
  public:
   // tau: time constant of the smoothing.

@@ -54,7 +54,7 @@ TEST_F(GpuUseTest, MemoryOfNoListedProcessIsUnattributed) {
   EXPECT_FALSE(unclear.memory_told);
 }
 
-// For a control group with a limit, the driver reports the memory of the whole group. This value is
+// For a control group with a limit, the driver reports the memory of the whole group. That value is
 // used instead of the sum over the group's processes.
 TEST_F(GpuUseTest, TheMemoryOfATasksGroupIsCountedOnce) {
   attribution_.Add(kMine, base::SelfProcess(), "/carma-7");

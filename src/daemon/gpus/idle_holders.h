@@ -29,25 +29,23 @@ struct Holder {
   core::TaskId id{};
   int attempt = 0;
   std::optional<base::Time> idle_since;  // as stored in the task's attempt
-  // The verdict for all GPUs of the task together: kBusy if the task is busy on at least one GPU,
-  // kIdle if it is idle on all.
+  // kBusy if the task is busy on at least one of its GPUs, kIdle if it is idle on all of them.
   HolderSight sight = HolderSight::kUnknown;
 };
 
-// A task is idle on a GPU in three cases: none of its processes has memory there; its processes ran
-// no kernel; or the GPU's SM activity is at most `below`. If the activity is unknown, the
-// utilisation is compared instead. A task with processes on GPUs that were not assigned to it is
-// never idle.
+// A task is idle on a GPU if none of its processes has memory there, if they ran no kernels, or if
+// the GPU's SM activity is at most `below`. If the SM activity is unknown, the utilisation is
+// compared instead. A task with processes on GPUs that were not assigned to it is never idle.
 Holder LookAtHolder(const core::TaskRecord& record, const Monitor& monitor, double below);
 
 class IdleHolders {
  public:
-  // after: how long a task must be idle to become an idle holder. gap: if two readings are further
-  // apart than this, the time between them counts as unknown.
+  // after: how long a task must be idle to become an idle holder. gap: the time between two
+  // readings counts as unknown if it is longer than this.
   IdleHolders(base::Duration after, base::Duration gap) : after_(after), gap_(gap) {}
 
   // Processes one reading of all running tasks. Returns TaskIdle for each task that has become an
-  // idle holder or is no longer one. Time without readings never counts as idle. A task remains an
+  // idle holder or no longer is one. Time without readings never counts as idle. A task remains an
   // idle holder until a reading shows that it is busy.
   std::vector<core::TaskIdle> Take(base::Time now, const std::vector<Holder>& holders);
 

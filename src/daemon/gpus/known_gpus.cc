@@ -35,7 +35,7 @@ const gpu::DeviceInfo* Before(const gpu::DeviceInfo& device,
   for (const gpu::DeviceInfo& before : known) {
     if (before.uuid == device.uuid) return &before;
   }
-  // Instances of a MIG GPU are not found by address, because they all have the same address.
+  // MIG instances are not found by address, because all instances of a GPU have the same one.
   const gpu::DeviceInfo* found = nullptr;
   for (const gpu::DeviceInfo& before : known) {
     if (device.pci.empty() || before.pci != device.pci) continue;

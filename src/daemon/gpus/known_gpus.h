@@ -1,5 +1,5 @@
 // Stores the last known list of GPUs in the state folder, so that carmad can match running tasks to
-// GPUs even if the driver does not respond when carmad starts.
+// GPUs even if the driver does not respond at startup.
 #pragma once
 
 #include <string>
@@ -12,17 +12,17 @@ namespace carma::daemon {
 // The stored GPUs; empty if there are none or the file is damaged.
 std::vector<gpu::DeviceInfo> KnownGpus(const std::string& state_dir);
 // Fills in the stored UUID, name and memory of devices that could not be described, without
-// clearing their `trouble`. A GPU is matched by UUID or address. If neither matches, it is matched
-// by number, provided that all other GPUs in the list have kept their numbers.
+// clearing their `trouble`. GPUs are matched by UUID or address. If neither matches, they are
+// matched by number, provided that all other GPUs in the list have kept their numbers.
 std::vector<gpu::DeviceInfo> Recognised(std::vector<gpu::DeviceInfo> devices,
                                         const std::vector<gpu::DeviceInfo>& known);
 // The known GPUs that the driver no longer lists, as "GPU-a (NVIDIA A100 at 00000000:07:00.0)".
-// Empty if a listed GPU could not be described, because it may be the missing one. A GPU that was
-// divided into MIG instances does not count as missing.
+// Empty if a listed GPU could not be described, because that may be the missing one. A GPU that was
+// divided into MIG instances is not missing.
 std::vector<std::string> NoLongerListed(const std::vector<gpu::DeviceInfo>& known,
                                         const std::vector<gpu::DeviceInfo>& devices);
 // Writes the file if any description has changed. A GPU that could not be described keeps its
-// earlier description. A write error is only logged, because it does no harm.
+// earlier description. Write errors are harmless and only logged.
 void KeepKnownGpus(const std::string& state_dir, const std::vector<gpu::DeviceInfo>& devices);
 
 }  // namespace carma::daemon

@@ -100,8 +100,8 @@ TEST(Recognised, DoesNotGuessInDoubt) {
   const DeviceInfo lost = {.uuid = "GPU-unknown-0", .trouble = {"GPU is lost"}};
   const DeviceInfo divided = {
       .uuid = "GPU-b", .pci = "00000000:0F:00.0", .trouble = {"it has no instance"}};
-  // In the first list GPUs are missing, in the second the order has changed, and in the third a
-  // whole GPU has replaced its MIG instances.
+  // The first list is missing GPUs, the second is in a different order, and the third has a whole
+  // GPU instead of its MIG instances.
   const std::vector<DeviceInfo> lists[] = {
       {lost, kServer[1]},
       {lost, kServer[2], kServer[1], kServer[3]},

@@ -75,8 +75,8 @@ std::string Monitor::TextOf(std::size_t i, const gpu::ReadError& error) const {
   return named ? error.message : error.Sentence();
 }
 
-// If a GPU could not be described and was not known before, the core lacks its name and memory.
-// Such a GPU stays unusable until carmad restarts.
+// A GPU that could not be described and was not known before stays unusable until carmad restarts,
+// because the core lacks its name and memory.
 std::optional<gpu::ReadError> Monitor::Objection(
     std::size_t i, const gpu::ReadResult<gpu::Reading>& answer) const {
   const gpu::DeviceTrouble& trouble = devices_[i].trouble;
@@ -153,8 +153,8 @@ void Monitor::TakeHealth(std::size_t i, const gpu::Reading& reading,
   const bool anew = device.last && device.last->energy_j && reading.energy_j &&
                     *reading.energy_j < *device.last->energy_j;
   device.rules.Take(reading);
-  // Clears the rules only after the first reading of a GPU that has come back, because the Xids
-  // reported with this reading may have occurred earlier.
+  // When a GPU comes back, the rules are cleared only after its first reading, because the Xids in
+  // that reading may have occurred earlier.
   if (std::exchange(device.away, false) || anew) device.rules.Cleared();
   TakeVerdict(i, events);
 }
@@ -181,8 +181,8 @@ void Monitor::Follow(const MonitorOptions& options) {
   options_.unattributed_mib = options.unattributed_mib;
   for (Device& device : states_) {
     device.rules.Follow(options.health);
-    // When draining is turned on, forgets the problems that were only logged before, so that the
-    // next reading requests a drain.
+    // When draining is turned on, forgets the problems that had only been logged, so that the next
+    // reading requests a drain.
     if (closes) device.drain_told.clear();
   }
 }
@@ -220,7 +220,7 @@ std::vector<core::Event> Monitor::Take(base::Time now, const gpu::Round& round,
     }
     gpu::Reading reading = **round[i];
     reading.xids = XidsFor(i, round);
-    // The verdict must be handled before the sample, because a sample may start a task.
+    // The verdict must be handled before the sample, because the sample may cause a task to start.
     TakeHealth(i, reading, events);
     TakeReading(i, reading, now, std::move(uses[i]));
     events.push_back(core::GpuSampled{static_cast<core::GpuIndex>(i), Sample(states_[i], reading)});
@@ -348,7 +348,7 @@ std::string Monitor::DriverState() const {
 
 std::vector<std::string> Monitor::Troubles() const {
   std::vector<std::string> troubles;
-  // A driver upgrade affects all GPUs, so one sentence reports it for all of them.
+  // A driver upgrade affects all GPUs, so it is reported only once.
   if (const std::string upgrade = DriverUpgrade(); !upgrade.empty()) troubles.push_back(upgrade);
   for (std::size_t i = 0; i < states_.size(); ++i) {
     const auto index = static_cast<std::int64_t>(i);

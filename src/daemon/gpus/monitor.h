@@ -1,5 +1,5 @@
 // Turns rounds of GPU readings into values for the core and for users: activity windows, memory per
-// task, health, and use over time.
+// task, health, and usage over time.
 #pragma once
 
 #include <cstdint>
@@ -48,20 +48,19 @@ class Monitor {
 
   // Processes one round of readings, which has one entry per device, in order. Entries for GPUs
   // that must not be read are empty. uses: from WhoUses(); GPUs beyond its end count as unused.
-  // Returns GpuSampled for each good reading, GpuHealthChanged for each changed verdict, and
-  // DrainRequested or ResumeRequested (by_rule) if the health rules close or open a GPU. These
-  // drains must be stored. A device counts as lost after three "lost" reports in a row.
+  // Returns GpuSampled for each good reading and GpuHealthChanged for each changed verdict. Also
+  // returns DrainRequested or ResumeRequested (by_rule) if the health rules close or open a GPU;
+  // the caller must store these. A device counts as lost after three "lost" reports in a row.
   std::vector<core::Event> Take(base::Time now, const gpu::Round& round,
                                 std::vector<GpuUse> uses = {});
-  // Called when the whole driver does not respond. Closes all GPUs that are not closed yet.
+  // Called when the whole driver does not respond. Closes all GPUs that are still open.
   std::vector<core::Event> DriverSilent(const gpu::ReadError& why);
 
-  // The use since the last call, usually one row for each GPU. A GPU with fewer than two readings
-  // has no row. A gap longer than a window is not part of any row, so the GPU's use before and
-  // after the gap is in different rows.
+  // The usage since the last call, usually one row per GPU. A GPU with fewer than two readings has
+  // no row. A gap longer than a window splits the GPU's usage into two rows and belongs to neither.
   std::vector<store::GpuUsage> CloseUsage(base::Time now);
-  // The largest fraction of usable memory that was in use in the last two seconds; empty if there
-  // was no reading.
+  // Largest fraction of the usable memory in use during the last two seconds; empty if there was no
+  // reading.
   std::optional<double> RecentFullness(core::GpuIndex gpu, base::Time now) const;
   // The Xids of the last few seconds, newest last, excluding those before `since`.
   std::vector<int> RecentXids(core::GpuIndex gpu, base::Time now, base::Time since = {}) const;
@@ -74,27 +73,26 @@ class Monitor {
   // to the newest few thousand.
   std::vector<HistoryPoint> History(core::GpuIndex gpu, base::Time from, base::Time to) const;
 
-  // Called when an administrator has opened the GPU. Earlier evidence can then no longer close it.
+  // Called when an administrator has opened the GPU. Earlier evidence can no longer close it.
   void Acknowledge(core::GpuIndex gpu);
   // Records the result of a CUDA trial on the GPU (daemon/gpus/gpu_trials.h). trouble: why CUDA
-  // does not work; empty if it works. If CUDA does not work, the health rules close the GPU at the
-  // next reading. The GPU stays closed until CUDA works or an administrator opens the GPU.
+  // does not work; empty if it works. If it does not, the health rules close the GPU at the next
+  // reading, until CUDA works or an administrator opens the GPU.
   void NoteCuda(core::GpuIndex gpu, const std::string& trouble);
   const std::string& CudaTrouble(core::GpuIndex gpu) const { return Of(gpu).cuda_trouble; }
-  // The message about a driver upgrade, which begins with core::kDriverUpgradeText. Returns "" if
-  // the installed driver is also the loaded driver.
+  // The message about a driver upgrade, which begins with core::kDriverUpgradeText; empty if the
+  // installed driver is the one loaded.
   std::string DriverUpgrade() const;
-  // Whether the GPU was healthy according to the last verdict.
+  // True if the GPU was healthy according to the last verdict.
   bool Healthy(core::GpuIndex gpu) const { return Of(gpu).healthy; }
-  // Applies new values of history, health and unattributed_mib. The length of windows does not
-  // change.
+  // Applies new values of history, health and unattributed_mib. The window length does not change.
   void Follow(const MonitorOptions& options);
-  // Restores a drain that an earlier carmad's health rules started, with its reason.
+  // Restores a drain started by an earlier carmad's health rules, with its reason.
   void RestoreDrain(core::GpuIndex gpu, const std::string& why);
 
   const std::vector<gpu::DeviceInfo>& devices() const { return devices_; }
   const std::optional<gpu::Reading>& LastReading(core::GpuIndex gpu) const { return Of(gpu).last; }
-  // Whether the GPU was read in the last round.
+  // True if the GPU was read in the last round.
   bool Fresh(core::GpuIndex gpu) const { return Of(gpu).fresh; }
   // SM activity over the window: the mean, the 95th percentile, and a moving average that follows
   // changes faster than the mean.
@@ -111,7 +109,7 @@ class Monitor {
   }
   // Alerts for administrators, one sentence each.
   std::vector<std::string> Alerts(core::GpuIndex gpu) const;
-  // Why the health rules close the GPU to new tasks; empty if they do not.
+  // Why the health rules keep the GPU closed to new tasks; empty if they do not.
   const std::string& HealthTrouble(core::GpuIndex gpu) const { return Of(gpu).drain_told; }
   // How often each Xid has occurred since the daemon started.
   const std::map<int, std::uint64_t>& XidCounts(core::GpuIndex gpu) const {
@@ -144,7 +142,7 @@ class Monitor {
     std::string cuda_trouble;
     std::string drain_told;  // why the health rules close the GPU, or empty
     std::map<int, std::uint64_t> xid_counts;
-    // Time at which unattributed memory began to exceed the limit.
+    // When unattributed memory began to exceed the limit.
     std::optional<base::Time> unattributed_since;
     bool unattributed_alert = false;
   };
@@ -160,14 +158,14 @@ class Monitor {
   // Requests or ends a drain if the result of the health rules or of NoteCuda() has changed.
   void TakeVerdict(std::size_t i, std::vector<core::Event>& events);
   bool UpgradeOf(std::size_t i) const;
-  // The device's own Xids. For a MIG instance, also Xids of other instances on the same GPU if they
+  // The device's own Xids. For a MIG instance, also those of other instances on the same GPU that
   // affect the whole GPU.
   std::vector<int> XidsFor(std::size_t i, const gpu::Round& round) const;
   void WatchUnattributed(std::size_t i, const gpu::Reading& reading);
   // As in UsageMeter::Close().
   bool EnergyIsShownByAnother(std::size_t i) const;
   void KeepHistory(Device& device, const gpu::Reading& reading) const;
-  // The device of a GPU, or a device without readings if the GPU no longer exists.
+  // Returns the GPU's device, or one without readings if the GPU no longer exists.
   const Device& Of(core::GpuIndex gpu) const;
   // Appends GpuHealthChanged if the verdict has changed.
   void Judge(std::size_t i, bool healthy, bool lost, std::string text,

@@ -1,5 +1,5 @@
-// Finds running tasks that use more than they were promised, based on the monitor's values. Pure:
-// values are passed in.
+// Finds running tasks that use more memory than they were promised, or GPUs that were not assigned
+// to them. Pure.
 #pragma once
 
 #include <cstdint>
@@ -18,12 +18,12 @@ class Monitor;
 std::int64_t OverPromiseMib(const core::TaskRecord& record, std::int64_t margin_mib,
                             const Monitor& monitor);
 
-// The GPUs on which a task has processes even though they were not assigned to it, for example
-// because it set CUDA_VISIBLE_DEVICES itself. On these GPUs, the task's processes are treated like
-// those of other programs.
+// GPUs on which a task has processes even though they were not assigned to it, for example because
+// it set CUDA_VISIBLE_DEVICES itself. On these GPUs, the task's processes are treated like those of
+// other programs.
 std::vector<core::GpuIndex> WrongGpus(const core::TaskRecord& record, const Monitor& monitor);
 
-// Whether an attempt violates a policy according to the last reading.
+// Says whether an attempt violated a policy at the last reading.
 struct Sighting {
   core::TaskId id{};
   int attempt = 0;

@@ -17,12 +17,11 @@ class ProcessFaces {
   // loop: receives the results of the reading thread. If null, nothing is read.
   explicit ProcessFaces(std::shared_ptr<boost::asio::io_context> loop);
   // Requests the user names and command lines of new processes that do not belong to a task, and
-  // forgets those of processes that no longer use a GPU. A separate thread reads them, because
+  // forgets those of processes that no longer use a GPU. They are read on a separate thread because
   // reading may block: a process may hang in a driver, and user names may come from a directory
   // service.
   void Follow(const std::vector<GpuUse>& uses);
-  // The user and command of the process, once the thread has read them. Until then, returns
-  // Stranger::face.
+  // The user and command of the process, or Stranger::face until the thread has read them.
   const ProcessFace& Of(const Stranger& stranger) const;
 
  private:

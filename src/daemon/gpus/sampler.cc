@@ -61,8 +61,7 @@ gpu::ReadResult<std::vector<gpu::DeviceInfo>> Sampler::Own(std::vector<gpu::Devi
   return std::move(own.devices);
 }
 
-// Waits before calling the driver again, because the call may take a long time if the driver is
-// missing.
+// Waits before retrying, because the call may take a long time if the driver is missing.
 void Sampler::DiscoverLater() {
   next_.Set(std::min(kDiscoverRetry, 10 * clock_->RealSpan(options_.period)),
             [this] { Discover(); });
@@ -92,8 +91,8 @@ void Sampler::Announce(std::vector<gpu::DeviceInfo> devices) {
   taker_.TakeGpus(std::move(devices));
 }
 
-// If the driver does not respond at startup, the stored GPUs are used, so that tasks of an earlier
-// run can be taken over even though all GPUs are closed.
+// If the driver does not respond at startup, the stored GPUs are used, so that tasks from an
+// earlier run can be taken over even though all GPUs are closed.
 void Sampler::Silent(const gpu::ReadError& why) {
   driver_trouble_ = why.Sentence();
   if (gpus_ == 0 && options_.only.empty()) {
@@ -153,7 +152,7 @@ void Sampler::TakeRound(gpu::Round round, SeenProcesses seen) {
 
 void Sampler::AfterNextReading(std::function<void()> call) {
   if (next_reading_.empty() && this_reading_.empty()) {
-    // The callers handle the ends of tasks, which must not wait for a driver that hangs.
+    // The callers are handling ended tasks, which must not wait for a hanging driver.
     reading_limit_.Set(kReadingLimit + clock_->RealSpan(options_.period), [this] {
       BeginReading();
       TellReading();

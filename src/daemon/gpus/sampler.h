@@ -34,14 +34,13 @@ class Sampler {
    public:
     virtual ~Taker() = default;
     // Called once, before LeftAlone() and TakeRound(), with the GPUs that the driver lists. If the
-    // driver does not respond and SamplerOptions::only is empty, it is called with the stored GPUs
-    // instead. With SamplerOptions::only, the stored GPUs are not used, because an earlier carmad
-    // may have managed different GPUs.
+    // driver does not respond, the stored GPUs are passed instead. They are not used if
+    // SamplerOptions::only is set, because an earlier carmad may have managed different GPUs.
     virtual void TakeGpus(std::vector<gpu::DeviceInfo> devices) = 0;
     // Returns the GPUs that must not be read.
     virtual std::set<std::size_t> LeftAlone() = 0;
     virtual void TakeRound(gpu::Round round, SeenProcesses seen) = 0;
-    // Called when the whole driver does not respond. This may be before TakeGpus().
+    // Called when the whole driver does not respond, possibly before TakeGpus().
     virtual void DriverSilent(const gpu::ReadError& why) = 0;
   };
 
@@ -50,14 +49,14 @@ class Sampler {
           std::shared_ptr<base::Clock> clock, SamplerOptions options, Taker& taker);
 
   void Start() { Discover(); }
-  // Calls `call` when the next reading has completed or is overdue, but never before this function
+  // Calls `call` when the next reading completes or is overdue, but never before this function
   // returns. A reading that is already in progress does not count.
   void AfterNextReading(std::function<void()> call);
   // Why the whole driver does not respond; empty if it responds or its first response is still
   // pending.
   const std::string& driver_trouble() const { return driver_trouble_; }
-  // A sentence about GPUs that the driver does not list even though SamplerOptions::only names them
-  // or they existed before the restart. Empty if none are missing.
+  // A sentence about GPUs that the driver does not list, although SamplerOptions::only names them
+  // or they were known before the restart. Empty if no GPU is missing.
   const std::string& missing_gpus() const { return missing_gpus_; }
 
  private:
@@ -66,13 +65,13 @@ class Sampler {
   void Discover();
   void DiscoverLater();
   void TakeDevices(gpu::ReadResult<std::vector<gpu::DeviceInfo>> devices);
-  // The GPUs in the driver's first list that SamplerOptions::only allows.
+  // Filters the driver's first list of GPUs by SamplerOptions::only.
   gpu::ReadResult<std::vector<gpu::DeviceInfo>> Own(std::vector<gpu::DeviceInfo> devices);
   void Announce(std::vector<gpu::DeviceInfo> devices);
   void Sample();
   void TakeRound(gpu::Round round, SeenProcesses seen);
-  // Watches the current call to the probe. If the call does not return in time, all GPUs are
-  // closed. Sampling continues once the call returns.
+  // Watches the current call to the probe, and closes all GPUs if it does not return in time.
+  // Sampling continues once the call returns.
   std::function<bool()> WatchProbe();
   void Silent(const gpu::ReadError& why);
   void BeginReading();
@@ -86,7 +85,7 @@ class Sampler {
   SeenProcesses seen_;    // in the last round
   std::string driver_trouble_, missing_gpus_;
   bool hung_ = false;  // the current call was reported as hung
-  // Callers waiting for the next reading, and callers waiting for the current reading.
+  // Callers waiting for the next reading and for the current one.
   Calls next_reading_, this_reading_;
   Alarm next_, reading_limit_;
   BackgroundWorker worker_;

@@ -11,7 +11,7 @@
 namespace carma::daemon {
 namespace {
 
-// A driver whose behaviour in subsequent calls is set by the test.
+// A fake driver whose behaviour is set by the test.
 class FakeDriver : public gpu::Probe {
  public:
   enum class Mood { kWell, kGone, kSilent, kHangs };
@@ -158,7 +158,8 @@ TEST_F(SamplerTest, UsesOnlyTheConfiguredGpus) {
   EXPECT_EQ(gpus_[0][0].uuid, "GPU-1");
   EXPECT_EQ(gpus_[0][1].uuid, "GPU-2");
   EXPECT_EQ(rounds_[0].size(), 2U);
-  // With `only`, the stored GPUs are not used, because an earlier carmad may have managed others.
+  // With `only`, the stored GPUs are not used, because an earlier carmad may have managed different
+  // ones.
   driver_->Set(Mood::kGone);
   options_.only = {"0"};
   gpus_.clear();

@@ -11,9 +11,8 @@ namespace {
 constexpr int kMaxAncestors = 64;
 constexpr std::size_t kMostCommand = 64;
 
-// Whether the earlier result is still valid. Only the process itself and its parent are checked: if
-// another ancestor exits, its children are adopted by init or by an ancestor that the result
-// already contains.
+// True if the earlier result is still valid. Checking the process and its parent is enough: if
+// another ancestor exits, its children are adopted by init or by an ancestor already in the result.
 bool IsSame(const SeenProcess& before, const base::ProcessStat& now) {
   if (!before.whole || before.line.front() != now.id) return false;
   const bool same_parent =

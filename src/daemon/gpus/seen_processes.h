@@ -30,14 +30,14 @@ struct SeenProcess {
 using SeenProcesses = std::unordered_map<pid_t, SeenProcess>;
 
 // Reads only files that never block, even while the process hangs in a driver. before: an earlier
-// result for the same pid, or null. If that result is complete and the process still has the same
-// parent and name, it is returned as it is. A later change of UID or control group therefore goes
+// result for the same pid, or null. That result is returned unchanged if it is complete and the
+// process still has the same parent and name. A later change of UID or control group therefore goes
 // unnoticed.
 SeenProcess SeeProcess(pid_t pid, const SeenProcess* before = nullptr);
 SeenProcesses SeeProcesses(const gpu::Round& round, const SeenProcesses& before = {});
 
-// Reads the "Uid:" line. The owner of the /proc folder would be wrong, because undumpable processes
-// belong to root there.
+// Reads the "Uid:" line, because the owner of the process's /proc folder is root if the process is
+// undumpable.
 std::optional<uid_t> UserOf(pid_t pid);
 
 }  // namespace carma::daemon

@@ -25,8 +25,8 @@ void UsageMeter::Add(const gpu::Reading& reading, int tasks) {
   if (!span_) return Begin(reading, tasks);
   Span& span = *span_;
   if (reading.taken - span.last > longest_) {
-    // The use is unknown while there are no readings, so the row ends here. A single reading does
-    // not produce a row, because it covers no time.
+    // The usage is unknown while there are no readings, so the row ends here. A single reading
+    // produces no row, because it covers no time.
     if (span.last > span.from) closed_.push_back(RowOf(span));
     return Begin(reading, tasks);
   }
@@ -48,7 +48,7 @@ void UsageMeter::Add(const gpu::Reading& reading, int tasks) {
   span.last = reading.taken;
   span.tasks = tasks;
   if (!reading.energy_j) return;
-  // The counter starts from zero when the driver is loaded or the GPU is reset.
+  // The counter restarts from zero when the driver is loaded or the GPU is reset.
   const double before_j = span.last_energy_j.value_or(*reading.energy_j);
   span.energy_j = span.energy_j.value_or(0) + std::max(0.0, *reading.energy_j - before_j);
   span.last_energy_j = reading.energy_j;

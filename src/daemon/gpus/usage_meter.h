@@ -1,4 +1,4 @@
-// Integrates one GPU's use over time, based on its readings, and makes rows for the store.
+// Integrates one GPU's usage over time from its readings, and makes rows for the store.
 #pragma once
 
 #include <cstdint>
@@ -14,15 +14,15 @@ namespace carma::daemon {
 
 class UsageMeter {
  public:
-  // longest: if two readings are further apart than this, the use between them is unknown and not
+  // longest: if two readings are further apart than this, the usage between them is unknown and not
   // part of any row.
   UsageMeter(std::string gpu_uuid, base::Duration longest)
       : gpu_uuid_(std::move(gpu_uuid)), longest_(longest) {}
 
   // tasks: number of tasks with processes on the GPU now.
   void Add(const gpu::Reading& reading, int tasks);
-  // Appends the use since the last call: usually one row, but several if there was a gap and none
-  // if there were fewer than two readings. energy_shown_by_another: true if another instance of the
+  // Appends the usage since the last call: usually one row, several if there was a gap, and none if
+  // there were fewer than two readings. energy_shown_by_another: true if another instance of the
   // same MIG GPU reports the whole GPU's energy. This instance then reports 0 instead of "unknown".
   void Close(base::Time now, bool energy_shown_by_another, std::vector<store::GpuUsage>& rows);
 

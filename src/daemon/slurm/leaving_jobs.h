@@ -25,7 +25,7 @@ struct LeavingJob {
   bool soon = false;  // the job is expected to start here soon
 };
 
-// All times are real time, like Slurm's.
+// All times are real time, as in Slurm.
 struct LeavingJobsOptions {
   std::chrono::milliseconds every{10'000};   // between checks
   std::chrono::milliseconds after{120'000};  // minimum wait of a job
@@ -41,17 +41,17 @@ class LeavingJobs {
   struct Calls {
     // Returns the jobs that are waiting now, in order of arrival.
     std::function<std::vector<LeavingJob>()> waiting;
-    // Whether a job is already moving to another node.
+    // True if a job is already being moved to another node.
     std::function<bool()> busy;
-    // Starts moving a job to another node. Calls `done` when the plan has been stored or storing it
-    // has failed.
+    // Starts moving a job to another node. Calls `done` once the plan is stored or storing it has
+    // failed.
     std::function<void(core::TaskId, const slurm::JobReturn&, std::function<void()> done)> send;
   };
   // All callbacks run on the loop.
   LeavingJobs(std::shared_ptr<boost::asio::io_context> loop, SlurmPrograms programs,
               LeavingJobsOptions options, Calls calls);
 
-  // Whether the task's lease must not be adopted because its job is about to be moved: `send` was
+  // True if the task's lease must not be adopted because its job is about to be moved: `send` was
   // called, but has not yet called `done`.
   bool Leaves(core::TaskId task) const { return leaves_ == task; }
 

@@ -72,8 +72,8 @@ void ReturningJobs::Look(core::TaskId task) {
       [this, task](const Result<std::optional<slurm::Job>>& seen) {
         if (seen) return Decide(task, *seen);
         base::LogWarn("slurm_not_asked", {{"task", task}, {"why", seen.error().message}});
-        // The job is still waiting here for GPUs. It should not have to wait for Slurm as well, so
-        // the move is dropped.
+        // The job is still waiting here for GPUs, so the move is dropped instead of making the job
+        // wait for Slurm as well.
         if (returns_.at(task).back.MayBeDropped()) return Leave(task, "");
         LookAgain(task, options_.after_failure);
       });

@@ -31,24 +31,24 @@ struct ReturningJobsOptions {
 
 class ReturningJobs {
  public:
-  // Stores the row and, unless `told` is empty, a line for the history. Then calls `done`, with an
+  // Stores the row and adds `told` to the history unless it is empty. Then calls `done`, with an
   // error if storing failed.
   using Keep = std::function<void(store::JobReturnRow row, std::string told,
                                   std::function<void(Result<Unit>)> done)>;
-  // Returns whether the task's lease was adopted. The job of an adopted lease is not moved to
-  // another node.
+  // Returns true if the task's lease was adopted. In that case, its job is not moved to another
+  // node.
   using Runs = std::function<bool(core::TaskId)>;
   ReturningJobs(std::shared_ptr<boost::asio::io_context> loop, SlurmPrograms programs,
                 ReturningJobsOptions options, Keep keep, Runs runs);
 
-  // Starts to requeue a stored job, which may be left over from an earlier run.
+  // Starts requeueing a stored job, possibly one left over from an earlier run.
   void Take(const store::JobReturnRow& row);
-  // Whether the task's job must not end yet, because Slurm has not accepted its requeue. Also true
+  // True if the task's job must not end yet because Slurm has not accepted its requeue. Also true
   // if Take() has not been called for the task.
   bool Holds(core::TaskId task) const;
-  // Whether the task's job is being moved to another node. If so, its lease must not be adopted.
+  // True if the task's job is being moved to another node, so its lease must not be adopted.
   bool Leaves(core::TaskId task) const;
-  // Whether any job that was moved off this node has yet to start elsewhere.
+  // True if a job that was moved off this node has yet to start elsewhere.
   bool SendsElsewhere() const;
   std::size_t size() const { return returns_.size(); }
 

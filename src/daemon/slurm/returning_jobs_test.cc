@@ -22,7 +22,7 @@ class ReturningJobsTest : public SlurmProgramsFixture {
     SlurmProgramsFixture::TearDown();
   }
 
-  // Starts a new run of the daemon, which continues from the state stored by the previous run.
+  // Starts a new run of the daemon, which continues from the state that the previous run stored.
   void Open() {
     returning_.reset();
     NewLoop();

@@ -1,4 +1,4 @@
-// All parts that communicate with Slurm, for servers that run tasks of Slurm jobs.
+// Everything that communicates with Slurm, for servers that run tasks of Slurm jobs.
 #pragma once
 
 #include <functional>
@@ -37,7 +37,7 @@ struct SlurmDesk {
                        keep(RowOf(task, plan), "", [done](const auto&) { done(); });
                      }}) {}
 
-  // Whether the task's job is being moved to another node.
+  // True if the task's job is being moved to another node.
   bool Leaves(core::TaskId task) const { return returning.Leaves(task) || leaving.Leaves(task); }
 
   ReturningJobs returning;

@@ -17,7 +17,7 @@ namespace carma::daemon {
 namespace {
 
 constexpr std::string_view kScript = "batch";  // name of the step that runs a job's script
-// Reasons for waiting that would be the same on every node or that go away by themselves.
+// Reasons for waiting that would apply on every node or that resolve themselves.
 constexpr std::array kNotOfTheNode{core::ReasonCode::kHeld,
                                    core::ReasonCode::kBeginTime,
                                    core::ReasonCode::kDependency,

@@ -1,4 +1,4 @@
-// Finds Slurm jobs and their states in the store and the leases.
+// Looks up Slurm jobs and their states in the store and the leases.
 #pragma once
 
 #include <functional>
@@ -13,15 +13,16 @@
 
 namespace carma::daemon {
 
-// Whether and how this task's Slurm job is requeued (see MayComeBack()). retries: the default
-// number of retries for a job.
+// Decides whether and how this task's Slurm job is requeued (see MayComeBack()). retries: the
+// default number of retries for a job.
 JobReturnPlan ReturnOfJob(const core::TaskRecord& record, store::Store& store,
                           const core::Scheduler& scheduler, int retries);
-// The jobs whose steps are waiting here for GPUs, with the reason for each.
+// The jobs with steps waiting here for GPUs, and the reason for each.
 std::vector<slurm::WaitingJob> JobsThatWait(const task::LeaseLauncher& leases,
                                             const core::Scheduler& scheduler, core::Time now);
 // The waiting jobs that could run on another node instead: batch scripts that are waiting for room
-// on a GPU. is_soon: returns whether an expected start is so soon that the job should stay.
+// on a GPU. is_soon: returns true if a job should stay because it is expected to start here at this
+// time.
 std::vector<LeavingJob> JobsThatMayLeave(const task::LeaseLauncher& leases,
                                          const core::Scheduler& scheduler, core::Time now,
                                          const std::function<bool(core::Time)>& is_soon);

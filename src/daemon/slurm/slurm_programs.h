@@ -25,7 +25,7 @@ struct SlurmPrograms {
   std::string squeue = "/usr/bin/squeue";
   std::chrono::milliseconds limit{30'000};  // for running one program
 
-  // words: the arguments of scontrol.
+  // words: the arguments for scontrol.
   Result<std::string> Control(const std::vector<std::string>& words) const;
   // The lines that squeue prints for the given jobs, excluding jobs that no longer exist.
   Result<std::string> LinesOf(const std::vector<std::uint64_t>& jobs) const;

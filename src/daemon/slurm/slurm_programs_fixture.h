@@ -1,4 +1,4 @@
-// A test fixture with a loop, and with two scripts in a temporary folder that act as Slurm's
+// A test fixture with a loop and two scripts in a temporary folder that stand in for Slurm's
 // programs.
 #pragma once
 
@@ -20,8 +20,8 @@ namespace carma::daemon {
 
 class SlurmProgramsFixture : public ::testing::Test {
  protected:
-  // Shows job 10 with the values from the file `job`. The file `excluded` contains the nodes that
-  // the job excludes.
+  // Prints job 10 with the values from the file `job`. The file `excluded` lists the nodes that the
+  // job excludes.
   static constexpr const char* kSqueue = R"(#!/bin/sh
 [ -e DIR/job ] || { echo 'slurm_load_jobs error: Invalid job id specified' >&2; exit 1; }
 case $* in *--format=*) echo "10|$(cat DIR/excluded 2>/dev/null)|"; exit ;; esac
@@ -62,7 +62,7 @@ esac
     work_.emplace(loop_->get_executor());
   }
 
-  // Writes a script. DIR in its text is replaced with the folder.
+  // Writes a script after replacing DIR in its text with the folder's path.
   void WriteProgram(const std::string& name, std::string text) {
     for (std::size_t at = 0; (at = text.find("DIR", at)) != std::string::npos;)
       text.replace(at, 3, folder_);
@@ -75,7 +75,7 @@ esac
     return base::ReadFile(folder_ + "/" + name, 100'000).value_or("");
   }
 
-  // Returns false if the condition does not become true within 20 s.
+  // Runs the loop until the condition is true. Returns false if that takes longer than 20 s.
   template <class Condition>
   bool RunUntil(Condition condition) {
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);

@@ -6,8 +6,8 @@
 namespace carma::daemon {
 namespace {
 
-// Writes the comment unless a person wrote the existing one. Returns the node's name in Slurm,
-// which may differ from the host name.
+// Writes the comment unless the existing one was written by a person. Returns the node's name in
+// Slurm, which may differ from the host name.
 Result<std::string> Tell(const SlurmPrograms& programs, const slurm::WaitComments::Comment& comment,
                          std::string node) {
   const auto job = CARMA_TRY(programs.Find(comment.job));
