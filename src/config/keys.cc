@@ -110,7 +110,7 @@ Key Floor() {
   };
   return {"policy.floor",
           size.type + ", or a fraction below 1 of the GPU's memory",
-          "Free memory required for a task without an estimate; 0: none.",
+          "Free memory required for a task without an estimate; 0 means none.",
           size.forms,
           [=](Settings& settings, std::string_view text) {
             const std::optional<double> share = share_of(text);
@@ -160,13 +160,13 @@ std::vector<Key> MakeKeys() {
       Of("daemon.socket_mode",
          "Socket permissions. By default everyone may connect; the kernel identifies the user.",
          FileMode(), AT(socket_mode), kRestart),
-      Of("daemon.socket_group", "Socket group, for socket_mode \"0660\"; empty: carmad's group.",
+      Of("daemon.socket_group", "Socket group, for socket_mode \"0660\"; carmad's group if empty.",
          Text("group name, or empty",
               [](std::string_view name) { return name.empty() || IsName(name); }),
          AT(socket_group), kRestart),
       Of("daemon.allow_users",
-         "Users who may submit and change tasks; others only read. If allow_groups is also empty: "
-         "everyone.",
+         "Users who may submit and change tasks (all if allow_groups is also empty); others can "
+         "only read.",
          UserNames(), AT(allow_users)),
       Of("daemon.allow_groups", "Groups whose members may submit and change tasks.", GroupNames(),
          AT(allow_groups)),
@@ -179,14 +179,14 @@ std::vector<Key> MakeKeys() {
          "Users who, like root and the daemon's user, may act on all tasks and drain GPUs.",
          UserNames(), AT(admins)),
       Of("daemon.gpus",
-         "GPUs to manage, by number, UUID or UUID prefix; others are neither read nor used. "
-         "Empty: all.",
+         "GPUs to manage, by number, UUID or UUID prefix (all if empty); others are neither read "
+         "nor used.",
          List("list of GPUs like [0, 1] or [\"GPU-3f2a\", \"MIG-77e1\"]",
               kTextList | kNumberList | kNumber, 256, Text("", core::IsGpuName)),
          AT(gpus), kRestart),
       Of("policy.mapper",
-         "How an eligible GPU is chosen; also sets other defaults. \"auto\": by-work under MPS, "
-         "else magm.",
+         "How an eligible GPU is chosen; also sets other defaults. \"auto\" means by-work under "
+         "MPS, else magm.",
          Mapper(), AT(mapper)),
       Of("policy.published",
          "For comparison, use the published system's rules: \"thesis\" (dissertation) or \"v2\" "
@@ -206,19 +206,19 @@ std::vector<Key> MakeKeys() {
          AT(policy.margin_mib)),
       Floor(),
       Of("policy.plateau_after",
-         "Once a task's memory has been stable for this long, its promise and those of similar "
-         "waiting tasks drop to its measured memory; false: never.",
+         "How long a task's memory usage must be stable before its promise, and those of similar "
+         "waiting tasks, drop to it.",
          OrFalse(Span(kSecond, kYear)), AT(policy.plateau_after)),
       Of("policy.min_gain",
          "A task whose memory and activity are known joins others only if it adds at least this "
          "share of its activity to the GPU's throughput. For such tasks, sm_cap and settle do not "
-         "apply. False: off.",
+         "apply.",
          OrFalse(
              Fraction("fraction from 0 to 1", [](double gain) { return gain >= 0 && gain <= 1; })),
          AT(policy.min_gain)),
       Of("policy.max_slowdown",
-         "Maximum predicted slowdown of any task, relative to running alone; false: only the "
-         "limits that tasks set themselves.",
+         "Maximum predicted slowdown of any task, relative to running alone; false leaves only the "
+         "tasks' own limits.",
          OrFalse(Fraction("number from 1 to 1000",
                           [](double most) { return most >= 1 && most <= 1000; })),
          AT(policy.max_slowdown)),
@@ -230,16 +230,16 @@ std::vector<Key> MakeKeys() {
          "Site rule: a GPU accepts a task only if this is true, for example \"own_tasks < 2\".",
          OrFalse(Rule()), AT(policy.require)),
       Of("policy.backfill",
-         "Number of queued tasks to consider. 1: the head, and tasks for GPUs that the head can "
+         "Number of queued tasks to consider; 1 means the head, plus tasks for GPUs that it can "
          "never use.",
          Count(1, 1'000'000), AT(policy.backfill)),
       Of("policy.lookahead",
-         "Number of possible starts to simulate and compare (by-work, if all run times are known). "
-         "0: off.",
+         "Possible starts to simulate and compare (by-work, if all run times are known); 0 "
+         "disables this.",
          Count(0, 1'000), AT(policy.lookahead)),
       Of("policy.pass_limit",
          "How long other tasks may start ahead of the head of the queue before GPUs are held for "
-         "it; false: no limit.",
+         "it; false means no limit.",
          OrFalse(Span(Duration{0}, kYear)), AT(policy.pass_limit)),
       Of("policy.settle", "After a placement, close the GPU until its samples show the new task.",
          Flag(), AT(policy.settle)),
@@ -252,8 +252,9 @@ std::vector<Key> MakeKeys() {
          AT(policy.max_tasks_per_gpu)),
       Of("policy.idle_first", "Use idle GPUs first with every mapper (published behaviour).",
          Flag(), AT(policy.idle_first)),
-      Of("policy.use_given_memory", "Use memory estimates; false: only floor and sm_cap decide.",
-         Flag(), AT(policy.use_given_memory)),
+      Of("policy.use_given_memory",
+         "Use memory estimates; otherwise, only floor and sm_cap decide.", Flag(),
+         AT(policy.use_given_memory)),
       Of("policy.order",
          "Order among tasks of equal priority: first come, first served, or least usage first "
          "(docs/server/sharing.md).",
@@ -263,7 +264,8 @@ std::vector<Key> MakeKeys() {
       Of("fair.half_life", "Half-life of past usage in the fair-share calculation.",
          Span(kSecond, kYear), AT(policy.fair.half_life)),
       Of("fair.patience",
-         "With fair order, a user whose tasks have waited this long without a start goes first.",
+         "With fair order, a user goes first if their tasks have waited this long and none has "
+         "started.",
          Span(kSecond, kYear), AT(policy.fair.patience)),
       Of("fair.weights", "Shares of users and accounts (\"@name\"); all others have 1.",
          Texts("list of strings like [\"ada=2\", \"@vision=3\"]", &core::ParseShareWeight),
@@ -286,8 +288,7 @@ std::vector<Key> MakeKeys() {
                &core::ParseLimitRule),
          AT(policy.limits)),
       Of("slots.length",
-         "Run time after which a task makes room for a waiting one; false: never "
-         "(docs/server/sharing.md).",
+         "Run time after which a task makes room for a waiting one (docs/server/sharing.md).",
          OrFalse(Span(kSecond, kYear)), AT(policy.slots.length)),
       Of("slots.notice", "How long before the end of its time slice a task is asked to checkpoint.",
          Span(Duration{0}, kYear), AT(policy.slots.notice)),
@@ -297,8 +298,8 @@ std::vector<Key> MakeKeys() {
          "How long before a shutdown CARMA asks tasks to checkpoint (docs/server/operations.md).",
          Span(Duration{0}, 20 * kMinute), AT(policy.slots.shutdown_notice)),
       Of("slots.without_checkpoint",
-         "At the end of a time slice, stop a task not known to checkpoint: never, once or every "
-         "time (\"end\").",
+         "How often time slices stop a task not known to checkpoint: never, once or every time "
+         "(\"end\").",
          Choice<core::WithoutCheckpoint>({{"never", core::WithoutCheckpoint::kNever},
                                           {"once", core::WithoutCheckpoint::kOnce},
                                           {"end", core::WithoutCheckpoint::kEnd}}),
@@ -346,13 +347,13 @@ std::vector<Key> MakeKeys() {
       Of("recovery.max_launch_failures",
          "Maximum retries after launch failures caused by the machine.", Count(0, 1'000),
          AT(policy.max_launch_failures)),
-      Of("recovery.max_node_failures", "Maximum restarts of a task lost with its machine or GPU.",
+      Of("recovery.max_node_failures", "Maximum restarts of a task after its machine or GPU fails.",
          Count(0, 1'000), AT(policy.max_node_failures)),
       Of("recovery.max_victim_restarts",
          "Maximum restarts of a task that failed because of a neighbour's fault under MPS.",
          Count(0, 1'000), AT(policy.max_victim_restarts)),
       Of("collocation.method",
-         "How tasks share a GPU; \"exclusive\": not at all; \"auto\": MPS if its daemon responds, "
+         "How tasks share a GPU. \"exclusive\" disables sharing; \"auto\" means MPS if available, "
          "else streams.",
          Choice<std::optional<core::SharingMethod>>({{"auto", std::nullopt},
                                                      {"exclusive", core::SharingMethod::kAlone},
@@ -384,8 +385,7 @@ std::vector<Key> MakeKeys() {
       Of("collocation.mps_timeout",
          "How long (real time) to wait for an MPS control daemon before falling back to streams.",
          Span(100 * kMs, kHour), AT(mps_timeout), kRestart),
-      Of("collocation.share_mig",
-         "Let several tasks share a MIG instance; false: one task per instance.", Flag(),
+      Of("collocation.share_mig", "Let several tasks share a MIG instance.", Flag(),
          AT(policy.share_mig)),
       Of("monitor.sample_period", "Time between samples of each GPU.", Span(50 * kMs, kMinute),
          AT(sample_period), kRestart),
@@ -405,8 +405,8 @@ std::vector<Key> MakeKeys() {
       Of("monitor.nvml_library", "Driver library used to read GPUs.",
          NameOrPath("library name or absolute path"), AT(nvml_library), kRestart),
       Of("monitor.kernel_log",
-         "Kernel log, which names the process behind a fault on a GPU shared under MPS; empty: not "
-         "read.",
+         "Kernel log, which names the process behind a fault on a GPU shared under MPS; not read "
+         "if empty.",
          PathOrNone(), AT(kernel_log), kRestart),
       Of("monitor.gpu_speeds",
          "GPU type speeds relative to an A100-40GB; others are built in (docs/server/policies.md, "
@@ -414,17 +414,18 @@ std::vector<Key> MakeKeys() {
          Texts("list of strings like [\"a6000=0.5\", \"a100=1\"]", &core::ParseTypeSpeed),
          AT(gpu_speeds), kRestart),
       Of("monitor.source",
-         "Source of SM activity; \"auto\": the driver if it can report it, else DCGM "
+         "Source of SM activity; \"auto\" uses the driver if possible, else DCGM "
          "(docs/server/gpus.md).",
          Choice<ActivitySource>({{"auto", ActivitySource::kAuto},
                                  {"nvml", ActivitySource::kNvml},
                                  {"dcgm", ActivitySource::kDcgm}}),
          AT(activity_source), kRestart),
-      Of("health.drain", "Drain GPUs that report errors or poor health; false: only log a warning.",
-         Flag(), AT(health.drain)),
+      Of("health.drain",
+         "Drain GPUs that report errors or poor health; otherwise, only log a warning.", Flag(),
+         AT(health.drain)),
       Of("health.resume",
-         "Reopen a GPU drained by health.drain once the cause is gone; false: only `carma resume` "
-         "reopens it.",
+         "Reopen a GPU drained by health.drain once the cause is gone; otherwise, only "
+         "`carma resume` does.",
          Flag(), AT(health.resume_when_cleared)),
       Of("health.ignore_xids", "Xid errors that do not drain a GPU on this machine.",
          List("list of numbers like [63, 94]", kNumberList | kNumber | kTextList, 100,
@@ -472,29 +473,28 @@ std::vector<Key> MakeKeys() {
       Of("slurm.squeue", "Path of Slurm's squeue.", Path("absolute path", 4'095), AT(slurm_squeue),
          kRestart),
       Of("estimate.method",
-         "How memory is predicted; \"auto\": the best available method "
+         "How memory is predicted; \"auto\" uses the best available method "
          "(docs/inside/estimators.md).",
          EstimateMethod(), AT(estimate_method)),
       Of("estimate.coverage",
-         "Share of tasks that should need no more than their promise; 0: promise the most likely "
-         "value.",
+         "Share of tasks that should stay within their promise; 0 promises the most likely value.",
          Fraction("fraction from 0.5 to 0.999, or 0",
                   [](double share) { return share == 0 || (share >= 0.5 && share <= 0.999); }),
          AT(estimate_coverage)),
       Of("estimate.time_limit",
          "A task whose estimate takes longer than this (real time) is queued without one.",
          Span(100 * kMs, kHour), AT(estimate_time_limit)),
-      Of("estimate.history", "Learn memory needs and prediction errors from finished tasks.",
+      Of("estimate.history", "Learn memory usage and prediction errors from finished tasks.",
          Flag(), AT(estimate_history), kRestart),
       Of("estimate.prefer_given",
-         "Use the memory that a user requests; false: only if there is no estimate.", Flag(),
+         "Use the memory that a user requests, even if there is an estimate.", Flag(),
          AT(estimate_prefer_given)),
       Of("estimate.profiles",
-         "Profiles measured by \"carma profile\"; empty: none (docs/server/profile.md).",
+         "Profiles measured by \"carma profile\"; none if empty (docs/server/profile.md).",
          PathOrNone(), AT(estimate_profiles)),
       Of("task.kill_grace", "Time between asking a task to exit and killing it.",
          Span(Duration{0}, kDay), AT(kill_grace)),
-      Of("task.max_output", "Size at which an output file is rotated; 0: never.", Size(),
+      Of("task.max_output", "Size at which an output file is rotated; 0 means never.", Size(),
          AT(max_output_mib)),
       Of("task.output_rotations", "Number of older output files to keep.", Count(0, 100),
          AT(output_rotations)),
@@ -505,32 +505,31 @@ std::vector<Key> MakeKeys() {
       Of("task.max_queued_per_user", "Maximum number of unfinished tasks per user.",
          Count(1, 10'000'000), AT(max_queued_per_user)),
       Of("task.max_processes",
-         "Maximum processes and threads per task (without cgroups: per user); 0: no limit.",
+         "Maximum processes and threads per task (per user without cgroups); 0 means no limit.",
          Count(0, 4'194'304), AT(max_processes)),
       Of("task.max_batch", "Maximum number of tasks per submission.", Count(1, 10'000'000),
          AT(max_batch)),
       Of("task.cgroups", "Put each task into its own cgroup if cgroup v2 allows it.", Flag(),
          AT(cgroups), kRestart),
       Of("host.cpus",
-         "Total cores (threads) to promise; \"auto\": all, minus one if there are 8 or more; 0: "
-         "not counted.",
+         "Cores (threads) to promise; \"auto\" means all, minus one if there are 8 or more; 0 "
+         "means unlimited.",
          OrAuto(Count<int>(0, core::kMaxCpus)), AT(host_cpus)),
       Of("host.memory",
-         "Total main memory to promise; \"auto\": the machine's, minus a tenth (at most 16G); 0: "
-         "not counted.",
+         "Main memory to promise; \"auto\" leaves a tenth (at most 16G) to the system; 0 "
+         "means unlimited.",
          OrAuto(Size()), AT(host_memory_mib)),
-      Of("host.cpus_per_gpu",
-         "Cores promised per GPU to a task that requests none; 0: not counted.",
+      Of("host.cpus_per_gpu", "Cores promised per GPU to a task that requests none.",
          Count<int>(0, 4'096), AT(policy.cpus_per_gpu)),
       Of("host.memory_per_gpu",
-         "Main memory promised per GPU to a task that requests none; also the task's limit. 0: not "
-         "counted.",
+         "Main memory promised per GPU to a task that requests none; also the task's limit, unless "
+         "0.",
          Size(), AT(policy.host_memory_per_gpu_mib)),
       Of("host.cpu_limit",
          "How promised cores are enforced: weight under contention (cpu.weight) or a hard limit "
          "(cpu.max).",
          Choice<bool>({{"weight", false}, {"cap", true}}), AT(cpu_cap)),
-      Of("simulation.state", "State file of a simulated server; empty: real GPUs.", PathOrNone(),
+      Of("simulation.state", "State file of a simulated server; empty for real GPUs.", PathOrNone(),
          AT(simgpu_state), kRestart),
   };
 }
