@@ -167,7 +167,7 @@ until_down
 took=$((SECONDS - began))
 [ $took -ge 15 ] && [ $took -le 50 ] || fail "the machine went down within $took s, where one task takes its 20 s"
 [ "$(asked)" -eq 3 ] || fail "$(asked) tasks were asked to checkpoint, expected 3"
-grep -q 'No tasks are running any more' "$work/log" || fail "the unit did not wait"
+grep -q 'No more tasks are running' "$work/log" || fail "the unit did not wait"
 
 boot
 "$carma" status | grep -q 'until the machine reboots' && fail "the server is closed after the boot"

@@ -28,7 +28,7 @@ struct ChoiceRow {
   std::vector<std::string> (*words)() = nullptr;
   std::string_view fixed = {};  // comma-separated; replaces `words`
 };
-// Returns the choices for this verb and option. If no row matches, the result contains no words.
+// Returns the choices for this verb and option; they have no words if no row matches.
 Choices FindChoices(std::span<const ChoiceRow> rows, std::string_view verb,
                     std::string_view option);
 

@@ -32,10 +32,10 @@ struct Context {
   int exit_code = 0;                 // what main() returns
   std::FILE* out = stdout;
   std::FILE* err = stderr;
-  // The task's command. For `submit`, `run`, `shell`, `lease` and `pilot`: all words from the first
-  // that is not an option. For `estimate`: the words after "--" or "--run". CLI11 does not parse
-  // these words, because options among them belong to another program. literal: the words came
-  // after "--".
+  // The task's command: for `submit`, `run`, `shell`, `lease` and `pilot`, everything from the
+  // first word that is not an option; for `estimate`, the words after "--" or "--run". CLI11 does
+  // not parse these words, because options among them belong to another program. literal: true if
+  // the words came after "--".
   std::vector<std::string> words;
   bool literal = false;
 

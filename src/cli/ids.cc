@@ -10,7 +10,7 @@
 namespace carma::cli {
 namespace {
 
-// The largest N in "@~N". It limits how many tasks are listed to find the N-th.
+// Largest N in "@~N". Limits how many tasks are listed to find the N-th.
 constexpr std::int64_t kMaxBack = 9'999;
 
 std::optional<std::uint64_t> ParseId(std::string_view text) {

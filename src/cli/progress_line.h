@@ -28,8 +28,8 @@ class ProgressLine {
   bool open_ = false;
 };
 
-// Returns "[#####.....]  52 %, 0:12 to go". share: the part of the work that is done, 0 to 1.
-// elapsed: the time that this part took.
+// Returns "[#####.....]  52 %, 0:12 to go". share: fraction of the work done, 0 to 1. elapsed: time
+// spent on it.
 std::string ProgressBar(double share, std::chrono::milliseconds elapsed);
 
 }  // namespace carma::cli

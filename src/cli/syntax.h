@@ -1,6 +1,5 @@
-// The syntax of a verb: its options, arguments and subverbs. CLI11 parses them. CLI11's header
-// takes 2.7 s to compile in each file that includes it, so only syntax.cc and client/app.cc include
-// it.
+// The syntax of a verb: its options, arguments and subverbs, which CLI11 parses. Only syntax.cc and
+// client/app.cc include CLI11's header, because it takes 2.7 s to compile.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +18,7 @@ class Option;
 
 namespace carma::cli {
 
-// One option or argument. This is a handle, valid as long as the program's CLI::App.
+// One option or argument. A handle that is valid as long as the program's CLI::App.
 class Option {
  public:
   explicit Option(CLI::Option* option) : option_(option) {}
@@ -52,8 +51,8 @@ struct OptionFacts {
   Choices values = {};  // if the value is one of a few words; filled in by the caller
 };
 
-// A verb, or the program with its verbs. This is a handle, valid as long as the program's CLI::App.
-// The variables that its options set must live just as long.
+// A verb, or the program with its verbs. A handle that is valid as long as the program's CLI::App;
+// the variables set by its options must live as long.
 class Syntax {
  public:
   explicit Syntax(CLI::App* app) : app_(app) {}

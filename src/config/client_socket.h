@@ -28,11 +28,11 @@ using Environment = std::map<std::string, std::string>;
 std::vector<std::string> PilotBases(const Environment& environment);
 
 // The name of the private folder, which is the same in every parent folder. job: the Slurm job
-// number; empty: no job.
+// number; empty if there is none.
 std::string PilotFolderName(const std::string& job, unsigned uid);
 
-// Returns kDenied if the folder is not this user's own or if other users can write to it. In such a
-// folder, another user could have created the socket and could read what is sent to it.
+// Returns kDenied if the folder belongs to another user or if other users can write to it, because
+// they could have created the socket to read what is sent to it.
 Result<Unit> CheckPrivate(const std::string& folder, unsigned uid);
 
 // The socket of the pilot in this process's job (SLURM_JOB_ID). Empty if the job has no pilot on

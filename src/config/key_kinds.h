@@ -49,7 +49,7 @@ Kind<std::string> LogLevelName();
 // Accepts any text for which `meant` returns true.
 Kind<std::string> Text(const char* type, std::function<bool(std::string_view)> meant);
 Kind<std::string> Path(const char* type, std::size_t max_bytes);
-Kind<std::string> PathOrNone();  // empty: none
+Kind<std::string> PathOrNone();  // empty means none
 Kind<unsigned> FileMode();
 Kind<std::string> NameOrPath(const char* type);
 

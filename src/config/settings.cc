@@ -72,13 +72,13 @@ bool FollowsMapper(std::string_view key) {
 
 namespace {
 
-// Under streams, few tasks share a GPU, so the head of the queue waits a long time. Backfill lets
-// other tasks start in the meantime.
+// Few tasks share a GPU under streams, so the head of the queue waits a long time; backfill lets
+// other tasks start meanwhile.
 constexpr std::string_view kTurnsMapper = "magm";
 constexpr int kTurnsBackfill = 10;
 
 // Uses by-work only under MPS, where it pays off (docs/evidence/policies.md). Under streams and
-// MIG, it gains nothing on a server that has not learned from earlier runs.
+// MIG, it has no benefit on a server that has not learned from earlier runs.
 std::string_view MapperWhere(core::SharingMethod method, const Settings& settings) {
   if (method == core::SharingMethod::kAlone) return core::kNeverSharing;
   const bool pays = method == core::SharingMethod::kMps && !settings.divided && !settings.published;
@@ -349,9 +349,9 @@ Result<Loading> ReadAll(const Sources& sources) {
   return loading;
 }
 
-// Whether the key must keep its value until a restart. Running tasks depend on the sharing method
-// that was in force when they started, and a daemon that has never shared GPUs has not checked
-// which methods work.
+// True if the key must keep its value until a restart. Running tasks depend on the sharing method
+// in force when they started. A daemon that has never shared GPUs has not checked which methods
+// work.
 bool MustStay(const Key& key, const Settings& wanted, const Settings& running) {
   if (key.name == "policy.mapper")
     return core::Shares(wanted.policy) != core::Shares(running.policy);

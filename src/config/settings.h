@@ -30,8 +30,8 @@ inline constexpr std::string_view kAutoMapper = "auto";
 
 struct Settings;
 // Returns the policy for a sharing method: its mapper, and the mapper's values for keys that are
-// not set. Under streams, where tasks take turns, streams_sm_cap and streams_tasks apply. The rules
-// of the published systems are never changed.
+// not set. Under streams, where tasks take turns, streams_sm_cap and streams_tasks apply. Never
+// changes the rules of the published systems.
 core::PolicyConfig PolicyFor(const Settings& settings, core::SharingMethod method);
 
 struct Settings {
@@ -39,7 +39,7 @@ struct Settings {
   std::string socket;
   std::string state_dir;  // default /var/lib/carma, rootless $XDG_STATE_HOME/carma
   unsigned socket_mode = 0666;
-  std::string socket_group;  // empty: the daemon's own group
+  std::string socket_group;  // the daemon's own group if empty
   // Users who may do more than read. Root, the daemon's own user and admins always may. If both
   // lists are empty, everyone may.
   std::vector<std::string> allow_users;
@@ -49,7 +49,7 @@ struct Settings {
   std::optional<int> http_port;                 // port of the read-only pages on loopback
   std::vector<std::string> reservation_makers;  // who may reserve GPUs, in addition to admins
   std::vector<std::string> admins;  // user names, in addition to root and the daemon's own
-  std::vector<std::string> gpus;    // only these GPUs (gpu/own_devices.h); empty: all
+  std::vector<std::string> gpus;    // only these GPUs (gpu/own_devices.h); all if empty
   // [policy], [recovery]: core::PolicyConfig. "published" = "thesis" | "v2" replaces these rules
   // with those of the published system.
   std::optional<std::string> published;
@@ -66,8 +66,8 @@ struct Settings {
   bool sm_partitions = false;  // --sm-share reserves SMs; only with a server per GPU
   int mps_clients = 48;        // maximum number of clients per MPS server
   std::string mps_control = "nvidia-cuda-mps-control";  // in $PATH, or an absolute path
-  // Folder for MPS pipes and logs. The default is /run/carma/mps; rootless:
-  // $XDG_RUNTIME_DIR/carma/mps.
+  // Folder for MPS pipes and logs. The default is /run/carma/mps, or $XDG_RUNTIME_DIR/carma/mps for
+  // a rootless daemon.
   std::string mps_dir;
   base::Duration mps_timeout{10'000};  // real time to wait for an MPS control daemon
   bool mps_memory_limit = true;        // limit processes to their task's promise and margin
@@ -80,13 +80,13 @@ struct Settings {
   std::int64_t unattributed_mib = 2048;             // alert if more than this is unattributed
   base::Duration probe_timeout{10'000};             // real time; a slower probe counts as hung
   std::string nvml_library = "libnvidia-ml.so.1";
-  std::string kernel_log = "/dev/kmsg";  // empty: not read
+  std::string kernel_log = "/dev/kmsg";  // not read if empty
   // Relative to an A100-40GB. Overrides the built-in speeds.
   std::vector<core::TypeSpeed> gpu_speeds;
   // [health]
   gpu::HealthRules health;
   // [idle]; policy.idle_action
-  std::optional<base::Duration> idle_after{1'800'000};  // empty: idle holders are not detected
+  std::optional<base::Duration> idle_after{1'800'000};  // empty disables detecting idle holders
   double idle_below = 0.01;                             // SM activity that counts as idle, 0..1
   // [notify]
   bool notify_enabled = true;
@@ -104,28 +104,28 @@ struct Settings {
   std::string slurm_squeue = "/usr/bin/squeue";
   // [task]
   base::Duration kill_grace{30'000};
-  std::int64_t max_output_mib = 1024;  // size at which a file is rotated; 0: unlimited
+  std::int64_t max_output_mib = 1024;  // size at which a file is rotated; 0 means never
   int output_rotations = 1;
   std::optional<base::Duration> default_time_limit;
-  std::int64_t max_processes = 32'768;  // processes and threads per task; 0: no limit
+  std::int64_t max_processes = 32'768;  // processes and threads per task; 0 means no limit
   std::size_t max_queued_tasks = 1'000'000;
   std::size_t max_queued_per_user = 500'000;
   std::size_t max_batch = 200'000;  // tasks per submission
   bool cgroups = true;              // one cgroup v2 per task where possible
   // [host]; policy.cpus_per_gpu, policy.host_memory_per_gpu_mib
-  std::optional<int> host_cpus;  // cores for tasks; empty: the machine's, minus a reserve
-  std::optional<std::int64_t> host_memory_mib;  // empty: see host_cpus
+  std::optional<int> host_cpus;  // cores for tasks; the machine's minus a reserve if empty
+  std::optional<std::int64_t> host_memory_mib;  // see host_cpus
   bool cpu_cap = false;  // a hard limit on CPU time; otherwise idle cores are shared
   // [estimate]
   std::string estimate_method = "auto";  // an estimator from estimate/estimator.h
   double estimate_coverage =
-      0.90;  // share of runs within their promise; 0: promise the likely value
+      0.90;  // share of runs within their promise; 0 promises the likeliest value
   base::Duration estimate_time_limit{10'000};  // real time, per estimate
   bool estimate_history = true;                // learn from finished tasks
   bool estimate_prefer_given = true;           // the user's request takes precedence
-  std::string estimate_profiles;               // file written by `carma profile`; empty: none
+  std::string estimate_profiles;               // file written by `carma profile`; may be empty
   // [simulation]
-  std::string simgpu_state;  // state file of a simulated server; empty: real GPUs
+  std::string simgpu_state;  // state file of a simulated server; empty for real GPUs
   // Names of the keys that were set in a file, in the environment or by a flag.
   std::set<std::string, std::less<>> chosen;
   bool divided = false;  // all GPUs are MIG instances; set by the daemon, not a key
@@ -167,7 +167,7 @@ Sources StandardSources(const std::optional<std::string>& file, bool root);
 // Returns kInvalid "path:line: section.key: expected …" for syntax errors, unknown keys, wrong
 // types, values out of range, and contradictory keys, or kNotFound for a missing file.
 Result<Loaded> Load(const Sources& sources);
-// Whether the default of this key depends on the mapper.
+// True if the default of this key depends on the mapper.
 bool FollowsMapper(std::string_view key);
 
 // The result of rereading the configuration while the daemon is running.
@@ -179,12 +179,12 @@ struct Reread {
   std::vector<std::string> need_restart;
 };
 // running: the daemon's current settings, as loaded. policy.mapper keeps its value if exactly one
-// of the old and new mappers shares GPUs. Returns the errors of Load(), and kInvalid if a value
-// that cannot change now contradicts a new one.
+// of the old and new mappers shares GPUs. Returns kInvalid if a value that cannot change now
+// contradicts a new one. Propagates errors from Load().
 Result<Reread> LoadAgain(const Sources& sources, const Loaded& running);
 
-// Loads text from memory on top of the defaults. `name`: the path to show in messages. Returns the
-// errors of Load().
+// Loads text from memory on top of the defaults. name: the path to show in messages. Propagates
+// errors from Load().
 Result<Loaded> LoadText(const std::string& name, std::string_view text, bool root);
 
 // A key as shown in the documentation and by `carma config show`.

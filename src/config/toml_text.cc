@@ -10,9 +10,8 @@
 #include "base/text.h"
 #include "config/keys.h"
 
-// If a table header does not begin with a valid key, toml++ 3.3 fails an assertion instead of
-// reporting the error, and with NDEBUG it assumes that this never happens. It reports the error if
-// NDEBUG is not defined and its assertions do nothing.
+// toml++ 3.3 asserts that a table header begins with a valid key, or assumes it if NDEBUG is
+// defined. It reports an invalid header only without NDEBUG and with assertions that do nothing.
 #undef NDEBUG
 #define TOML_ASSERT(condition) static_cast<void>(0)
 #define TOML_EXCEPTIONS 1
@@ -121,7 +120,7 @@ class StrayLetters {
 
 // ---- values ----
 
-// A value's text and form. Form 0: a type of value that no key accepts.
+// A value's text and form. Form 0 means that no key accepts this type of value.
 std::pair<std::string, unsigned> Scalar(const toml::node& node) {
   if (const auto* text = node.as_string()) return {text->get(), kText};
   if (const auto* whole = node.as_integer()) return {std::to_string(whole->get()), kNumber};
@@ -200,8 +199,8 @@ Result<std::vector<Entry>> ParseToml(const std::string& path, std::string_view t
     return Invalid("{}:{}: {}", path, error.source().begin.line,
                    base::Printable(error.description(), 300));
   }
-  // Restores the order of the file, so that its first error is reported first. toml++ sorts tables
-  // by name.
+  // Restores the file's order so that its first error is reported first; toml++ sorts tables by
+  // name.
   std::ranges::sort(entries, [](const Entry& a, const Entry& b) {
     return std::pair(a.line, std::string_view(a.name)) <
            std::pair(b.line, std::string_view(b.name));

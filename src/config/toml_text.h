@@ -12,7 +12,7 @@ namespace carma::config {
 struct Entry {
   std::string name;   // "policy.sm_cap"
   std::string text;   // the value; list items are separated by commas
-  unsigned form = 0;  // a Form from keys.h; 0: a different form (a date, a mixed list)
+  unsigned form = 0;  // a Form from keys.h; 0 for any other form (a date, a mixed list)
   unsigned line = 0;
   std::vector<std::string> path;   // the parts of the name, which may contain dots
   std::vector<std::string> items;  // list items, as text

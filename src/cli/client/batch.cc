@@ -15,8 +15,8 @@ namespace carma::cli {
 namespace {
 
 constexpr std::size_t kMaxFileBytes = std::size_t{1} << 30;
-// Bounds memory use, because all descriptions and their environments are held in memory until the
-// first request is sent.
+// Bounds memory usage: all descriptions and their environments are kept in memory until the first
+// request is sent.
 constexpr std::size_t kMaxDescribedBytes = std::size_t{2} << 30;
 constexpr std::size_t kMaxBatchTasks = 1'000'000;
 // Limits for one request. They are below the daemon's own limits (task.max_batch,
@@ -120,7 +120,7 @@ base::Error WithLine(base::Error error, const Batch& batch, std::size_t first,
   return error;
 }
 
-// The index after the last task of the chunk that starts at `first`.
+// One past the last task of the chunk that starts at `first`.
 std::size_t ChunkEnd(const Batch& batch, std::size_t first) {
   constexpr std::size_t kTaskBytes = 1024;  // approximate size of a task without its texts
   const std::vector<std::string>& specs = batch.specs;

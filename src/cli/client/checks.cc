@@ -45,7 +45,7 @@ std::optional<std::string> FindProgram(const task::TaskSpec& spec, const std::st
   return std::nullopt;
 }
 
-// Refuses a file that the kernel would not start. name: the file's name in messages.
+// Rejects a file that the kernel would not execute. name: the file's name in messages.
 Result<Unit> CheckInterpreter(const task::TaskSpec& spec, std::string_view text,
                               const std::string& name) {
   constexpr std::size_t kMostRead = 256;  // bytes that the kernel reads
@@ -94,8 +94,8 @@ std::string SimilarProgram(const task::TaskSpec& spec, const std::string& progra
   return meant ? ", did you mean " + *meant + "?" : "";
 }
 
-// Whether the word is a unit of memory or time, or "%". If a user types "--gpu-mem 12 GB" with a
-// space, the parser takes "GB" for the name of the program.
+// True if the word is a unit of memory or time, or "%". In "--gpu-mem 12 GB", the parser takes "GB"
+// for the name of the program.
 bool IsUnit(const std::string& word) {
   constexpr std::array<std::string_view, 17> kUnits{
       "g",   "gb",     "gib",     "m", "mb",  "mib",  "h", "hour", "hours",
@@ -134,8 +134,8 @@ std::string OtherProgram(const task::TaskSpec& spec, const std::string& program,
   return "; that file is not executable (chmod +x)";
 }
 
-// Whether a file can be created or written at this path. If the path contains a pattern such as
-// "%j", whose value is not known yet, checks only the folders before the pattern.
+// True if a file can be created or written at this path. If the path contains a pattern such as
+// "%j", whose value is not known yet, checks only the folders before it.
 bool CanWrite(const std::string& pattern) {
   const std::size_t percent = pattern.find('%');
   const std::string path = pattern.substr(0, percent);
@@ -161,7 +161,7 @@ Result<Unit> CheckNameLength(const std::string& path, const char* option) {
   return Unit{};
 }
 
-// Whether the output would overwrite the program that the task runs.
+// True if the output would overwrite the program that the task runs.
 bool IsProgramOf(const task::TaskSpec& spec, const std::string& path) {
   std::vector<std::string> files{spec.script_path.value_or(""),
                                  ScriptOf(spec.command).value_or("")};
@@ -261,7 +261,7 @@ void WarnOfOrder(const task::TaskSpec& spec, Warnings& warnings) {
   }
 }
 
-// Options that have no effect for a task without GPUs, each with a check for whether it was given.
+// Options that have no effect on a task without GPUs, each with a test for whether it was given.
 using Spec = const task::TaskSpec&;
 constexpr std::array<std::pair<std::string_view, bool (*)(Spec)>, 10> kGpuOptions{{
     {"gpu-mem", [](Spec spec) { return spec.memory_mib.has_value(); }},

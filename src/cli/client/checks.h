@@ -25,7 +25,7 @@ Result<Unit> CheckParameters(const task::TaskSpec& spec);
 // Warnings, one line each, about a task that can start.
 std::vector<std::string> StartWarnings(const task::TaskSpec& spec);
 
-// Whether this submit option has no effect for a task without GPUs.
+// True if this submit option has no effect on a task without GPUs.
 bool IsGpuOption(std::string_view option);
 
 // The file that an interpreter in this command will run: train.py for "python3 -u train.py".

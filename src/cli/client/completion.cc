@@ -62,7 +62,7 @@ std::string BashValueCases(const std::string& place, const std::vector<OptionFac
   return cases;
 }
 
-// The values of a verb's subverbs come first, because `case` takes the first pattern that matches.
+// The values of a verb's subverbs come first, because `case` takes the first matching pattern.
 std::string BashValues(const VerbWords& verb) {
   std::string cases;
   for (const std::string& name : verb.names) {
@@ -255,7 +255,7 @@ std::string FishOption(const OptionFacts& option) {
   return line + " -d " + QuotedLine(option.help) + "\n";
 }
 
-// where: fish's condition for offering these verbs. takes_files: offer files as well.
+// where: fish's condition for offering these verbs. takes_files: true to offer files too.
 std::string FishVerbs(const std::vector<VerbWords>& verbs, const std::string& where,
                       const std::string& seen_before, bool takes_files) {
   std::string out;

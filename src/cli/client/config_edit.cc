@@ -37,8 +37,8 @@ Span SectionOf(Lines& lines, std::string_view section) {
           static_cast<std::size_t>(next - lines.begin())};
 }
 
-// Returns the key's line in the span, or the span's end if there is none. comment: find the key in
-// a commented-out line.
+// Returns the key's line in the span, or the span's end if there is none. With `comment`, looks
+// only at commented-out lines.
 std::size_t Find(const Lines& lines, Span span, std::string_view key, bool comment) {
   std::size_t at = span.first;
   for (; at < span.last; ++at) {
@@ -80,7 +80,7 @@ std::string_view CommentOf(std::string_view line) {
   return "";
 }
 
-// Whether the value is a list that continues on further lines. Only lists span several lines.
+// True if the value continues on the next line, which only lists can do.
 bool EndsElsewhere(std::string_view line) {
   line.remove_suffix(CommentOf(line).size());
   const std::string_view value = base::Trim(line.substr(line.find('=') + 1));

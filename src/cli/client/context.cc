@@ -24,8 +24,8 @@
 namespace carma::cli {
 namespace {
 
-// Tells the user if `carma` uses the user's own daemon although the server has one as well. Prints
-// nothing if standard error is not a terminal: a script has presumably chosen its daemon.
+// Tells the user if `carma` uses the user's own daemon although the server also has one. Prints
+// nothing if standard error is not a terminal, because a script has presumably chosen its daemon.
 void NoteTwoDaemons(const Context& context, const std::string& path) {
   const bool own = path == config::OwnSocketPath(base::GetEnv("XDG_RUNTIME_DIR"));
   const bool shown = !context.json && ::isatty(::fileno(context.err)) != 0;
@@ -101,12 +101,12 @@ Result<std::uint64_t> MemberOf(Context& context, std::uint64_t array, std::int64
 }
 
 // Dependencies and Slurm commands refer to an array by its first task, so the first task is
-// expanded to the whole array. own: `id` stands for the caller's last task. In that case, any task
-// of an array is expanded to the whole array.
+// expanded to the whole array. If `own`, `id` is the caller's last task, and any task of an array
+// is expanded.
 TaskRange WholeArray(Context& context, std::uint64_t id, bool own) {
   const TaskRange alone{.first = id, .last = id};
   const auto task = GetTask(context.client(), id);
-  // Ignores errors of this call, because a later call will report the problem.
+  // Errors are ignored here, because a later call will report the problem.
   if (!task || !task->value.array_id || (!own && *task->value.array_id != id)) return alone;
   const std::uint64_t first = *task->value.array_id;
   const auto end =
@@ -255,7 +255,7 @@ Result<std::vector<std::uint64_t>> ResolveTasks(Context& context, std::vector<st
         ListTasks(context.client(),
                   {.states = "all", .user = OwnUserName(), .limit = needed, .newest_first = true}));
     for (const api::TaskView& task : page.tasks) newest.push_back(task.id);
-    // An array has consecutive numbers, so its newest task is also its last.
+    // An array's tasks are numbered consecutively, so the newest one is also the last.
     const bool array = last == Last::kArray && !newest.empty() && page.tasks[0].array_id;
     for (TaskRange& range : ranges) {
       if (array && range.own && range.back == 0)

@@ -39,7 +39,7 @@ class Told {
     Print(context_, fmt::format("Task {}{} is {}{}{}\n", task.id, owner, how_,
                                 base::Printable(task.state, 40), reason));
   }
-  // forgiving: ignore tasks that have ended in the meantime, or that carmad has deleted.
+  // With `forgiving`, ignores tasks that have ended in the meantime or that carmad has deleted.
   void Refused(const base::Error& why, bool forgiving) {
     if (forgiving && (why.code == ErrorCode::kConflict || why.code == ErrorCode::kNotFound)) return;
     if (++refused_ <= kMostLines) context_.Fail(why);
@@ -60,8 +60,8 @@ class Told {
   std::size_t changed_ = 0, refused_ = 0;
 };
 
-// Changes each task. Continues after a failure, because the remaining tasks must still be changed.
-// how: printed before the task's state, such as "changed and " in "Task 4 is changed and queued".
+// Changes each task, continuing after failures. how: text before the task's state, such as
+// "changed and " in "Task 4 is changed and queued".
 void ChangeEach(Context& context, const std::vector<std::uint64_t>& ids, const std::string& how,
                 const std::function<Called<api::TaskView>(std::uint64_t id)>& change) {
   Told told(context, how);
@@ -72,7 +72,7 @@ void ChangeEach(Context& context, const std::vector<std::uint64_t>& ids, const s
       continue;
     }
     told.Refused(task.error(), false);
-    // Stops if the daemon is away, because every further call would fail in the same way.
+    // Stops if the daemon is unreachable, because all further calls would fail too.
     if (task.error().code == ErrorCode::kUnavailable) break;
   }
   told.End();
@@ -101,7 +101,7 @@ void ChangeAll(Context& context, std::span<const std::uint64_t> ids, const std::
     Warn(context, verb + ": nothing was changed; see carma show");
 }
 
-// Whether `last` really is the last task of the array. A missing next number does not prove this,
+// True if `last` really is the last task of the array. A missing next number does not prove this,
 // because carmad may have deleted tasks that ended long ago.
 bool EndsArray(Context& context, std::uint64_t array, std::uint64_t last) {
   if (const auto next = GetTask(context.client(), last + 1)) return next->value.array_id != array;
@@ -138,9 +138,9 @@ Result<std::vector<std::uint64_t>> ChosenOf(Context& context, const ChangeFlags&
       if (task.value.user == user) own.insert(*task.value.array_id);
     }
   }
-  // An array's tasks have consecutive numbers, so there is no need to list them. With thousands of
-  // waiting tasks, the daemon would take as long to list them as to change them. A single task is
-  // listed below anyway, because the list omits it if it has ended and can no longer be changed.
+  // An array's tasks have consecutive numbers, so there is no need to list them. The daemon would
+  // take as long to list thousands of waiting tasks as to change them. A single task is still
+  // listed below, because the list omits it if it has ended and can no longer be changed.
   if (ended_too && flags.name.empty() && flags.states.empty()) {
     auto ids = CARMA_TRY(ByNumber(context, own));
     if (newest_first) std::ranges::reverse(ids);

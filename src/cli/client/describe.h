@@ -31,7 +31,7 @@ Result<task::SubmitterContext> CallerContext();
 Result<task::SubmitterContext> CallerContext(Context& context, const Settings& settings);
 // Sets the options in the given order. Returns kInvalid "--gpus: …" if an option is invalid.
 Result<Unit> ApplyOptions(const SubmitFlags& flags, task::Description& description);
-// Whether the file is a .rad file, or a script as defined by ApplyWords.
+// True if the file is a .rad file, or a script as defined by ApplyWords.
 bool DescribesTask(const std::string& path);
 // Interprets the words as a command (with `literal`, or if the first is an ordinary word), a script
 // on standard input ("-"), a FILE.rad, or a file that starts with "#!". A script's text becomes
@@ -39,8 +39,8 @@ bool DescribesTask(const std::string& path);
 // missing, or with the position of the error if its text is invalid.
 Result<Unit> ApplyWords(const std::vector<std::string>& words, bool literal,
                         task::Description& description);
-// Reads plan files. Later options override their values. Returns the errors of ReadNamed(), or
-// kInvalid with the file and the position if the contents are invalid.
+// Reads plan files. Later options override their values. Returns kInvalid, with the file and the
+// position, if the contents are invalid. Propagates errors from ReadNamed().
 Result<std::vector<task::TrainingWord>> ReadPlanFiles(const std::vector<task::PlanFile>& files);
 
 // Finds the settings of a training run in a task's command and in the files that the command names,
@@ -49,7 +49,7 @@ class TrainingFinder {
  public:
   // spec: from the description's Finish(). notes: receives remarks about anything that could not be
   // read. Does nothing if the description already states the memory. Returns kInvalid for invalid
-  // options, and passes on errors of ReadPlanFiles.
+  // options. Propagates errors from ReadPlanFiles().
   Result<Unit> Add(const task::Description& description, task::TaskSpec& spec,
                    std::vector<std::string>& notes);
 

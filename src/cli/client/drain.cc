@@ -42,7 +42,7 @@ std::string StandingText(const std::string& verb, const api::GpuView& gpu) {
     return " is open, and will accept tasks as soon as it responds";
   if (verb == "resume" && IsClosed(gpu)) return " is open, but accepts no new tasks yet";
   if (state == "drng" && gpu.leave_by_ms)
-    return " accepts no new tasks; running tasks must leave by " +
+    return " accepts no new tasks; running tasks must stop by " +
            base::FormatTime(base::FromMs(*gpu.leave_by_ms));
   if (state == "drng") return " accepts no new tasks; running tasks continue";
   if (state == "drain") return " accepts no new tasks and is empty";
@@ -82,8 +82,8 @@ std::string TasksThatRun(std::int64_t count) {
   return base::Counted(count, "task") + (count == 1 ? " is still running" : " are still running");
 }
 
-// Waits until no tasks are left on the server, or until the tasks' deadline at the latest. The wait
-// is shorter on a simulated server, whose clock runs faster.
+// Waits until no tasks are left on the server, but not beyond the tasks' deadline. On a simulated
+// server, the wait is shorter because its clock runs faster.
 Called<api::StatusView> AwaitEmptyServer(Context& context, const api::StatusView& closed) {
   using Clock = std::chrono::steady_clock;
   const double left_ms =
@@ -116,12 +116,12 @@ Result<Unit> CloseUntilBoot(Context& context, const GpuChangeFlags& flags,
   if (print && tasks == 0) Print(context, "The server accepts no new tasks and none are running\n");
   if (print && tasks > 0) {
     Print(context,
-          fmt::format("The server accepts no new tasks; running tasks must leave by {}\n",
+          fmt::format("The server accepts no new tasks; running tasks must stop by {}\n",
                       base::FormatTime(base::FromMs(status.value.leave_by_ms.value_or(0)))));
   }
   if (flags.wait && tasks > 0) {
     status = CARMA_TRY(AwaitEmptyServer(context, status.value));
-    if (print) Print(context, "No tasks are running any more\n");
+    if (print) Print(context, "No more tasks are running\n");
   }
   if (context.json) Print(context, status.text + "\n");
   return Unit{};

@@ -59,7 +59,7 @@ TEST_F(App, ADrainNamesTheDeadlineThatItKeeps) {
     return JsonAnswer(
         ToJson(api::GpuView{.index = 0, .state = "drng", .leave_by_ms = 1'800'000'000'000}));
   });
-  EXPECT_EQ(Run({"drain", "0"}).out, "GPU 0 accepts no new tasks; running tasks must leave by " +
+  EXPECT_EQ(Run({"drain", "0"}).out, "GPU 0 accepts no new tasks; running tasks must stop by " +
                                          base::FormatTime(base::FromMs(1'800'000'000'000)) + "\n");
 }
 

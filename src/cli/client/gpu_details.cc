@@ -76,7 +76,7 @@ std::vector<std::string> SourcesOf(const GpuView& gpu) {
   return sources;
 }
 
-// Adds the values of the last reading, grouped by source.
+// Adds the values from the last reading, grouped by source.
 void AddMetrics(const GpuView& gpu, std::size_t width, Facts& facts) {
   for (const std::string& source : SourcesOf(gpu)) {
     std::vector<std::string> words;

@@ -72,7 +72,7 @@ std::string CheckedNow(std::size_t alike, bool first) {
   return first ? ": could start now" : ": could start now if the tasks above were not ahead of it";
 }
 
-// alike: the number of identical tasks that share the line. first: whether this is the first line.
+// alike: number of identical tasks on this line. first: true for the first line.
 std::string CheckLine(const CheckedTask& task, std::size_t alike, bool first) {
   std::string line = "  " + base::Printable(task.name, 60);
   if (alike > 1) line += fmt::format(" x{}", alike);
@@ -223,8 +223,8 @@ std::string ReservedText(const std::vector<GpuView::Reserved>& reserved) {
 }
 
 std::string GpuTable(const std::vector<GpuView>& gpus, const Screen& screen) {
-  // On a screen, values that are the same for all GPUs are not repeated. Output for programs always
-  // has all columns.
+  // On a screen, the name of identical GPUs is shown only once, above the table. Output for
+  // programs always has all columns.
   const bool alike =
       screen.width > 0 && gpus.size() > 1 && std::ranges::all_of(gpus, [&](const auto& gpu) {
         return ShortName(gpu) == ShortName(gpus[0]) && gpu.total_mib == gpus[0].total_mib;

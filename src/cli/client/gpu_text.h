@@ -21,15 +21,15 @@ std::string Percent(const std::optional<double>& fraction);
 std::string GpuName(const api::GpuView& gpu);
 // Why the GPU is closed or down, and whether a rule closed it; empty if it is open.
 std::string TroubleText(const api::GpuView& gpu);
-// Whether the GPU cannot be used.
+// True if the GPU cannot be used.
 bool IsDown(const api::GpuView& gpu);
-// Whether the GPU accepts no tasks even though it may have free memory.
+// True if the GPU accepts no tasks, even though it may have free memory.
 bool IsClosed(const api::GpuView& gpu);
 // The number of tasks in these states: "queued" …
 std::int64_t CountOf(const api::StatusView& status, std::initializer_list<std::string_view> states);
 // The number of tasks that hold GPUs.
 std::int64_t RunningTasks(const api::StatusView& status);
-// Memory promised to tasks, with the claims if these are larger: "9.0G promised of 12.0G claimed".
+// Memory promised to tasks, followed by the claims if larger: "9.0G promised of 12.0G claimed".
 std::string PromisedText(std::int64_t promised_mib, std::int64_t claimed_mib);
 // The GPU's next reservation: "reserved for ada until 2026-03-01 18:00", "reserved for ada from
 // 2026-03-02 09:00"; empty if there is none.
@@ -39,7 +39,7 @@ std::string GpuDetails(const api::GpuView& gpu, std::int64_t now_ms, const Scree
 std::string GpuTable(const std::vector<api::GpuView>& gpus, const Screen& screen);
 // The column at which the values in StatusText() begin.
 inline constexpr std::size_t kStatusIndent = 11;
-// The facts about the daemon, with its problems last.
+// Facts about the daemon, with any problems at the end.
 std::string StatusText(const api::StatusView& status);
 // One line for each task of a dry run, or for each group of identical tasks.
 std::string CheckText(const std::vector<CheckedTask>& tasks, std::size_t count);

@@ -117,8 +117,8 @@ Result<std::string> CheckedValue(const Question& question, const std::string& an
   return Invalid(expected == std::string::npos ? message : message.substr(expected));
 }
 
-// Reads a line; returns empty at the end of the input. Reads byte by byte, because the rest of the
-// input belongs to other programs.
+// Reads a line; returns empty at the end of the input. Reads byte by byte to leave the rest of the
+// input to other programs.
 std::optional<std::string> ReadLine() {
   std::string line;
   char c = 0;

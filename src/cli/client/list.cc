@@ -55,13 +55,13 @@ Result<TaskPage> Fetch(api::Client& client, const ListFlags& flags) {
   return queue ? FetchQueue(client, query) : ListTasks(client, query);
 }
 
-// Whether no filter is set. Only then do the server's totals match the list.
+// True if no filter is set, in which case the server's totals match the list.
 bool IsWhole(const ListFlags& flags) {
   return flags.states.empty() && flags.user.empty() && flags.name.empty() &&
          flags.account.empty() && flags.qos.empty();
 }
 
-// Returns the number of tasks and how much GPU memory is used.
+// Returns the number of tasks and the GPU memory usage.
 std::string Totals(Context& context, const api::StatusView& status) {
   std::int64_t running = 0, waiting = 0, used_mib = 0, total_mib = 0;
   for (const auto& [name, count] : status.task_counts) {
@@ -110,7 +110,7 @@ Result<std::string> RenderList(Context& context, const ListFlags& flags,
     style.ids = std::move(folded.ids);
   }
   std::string text = TaskTable(tasks, style, ScreenOf(context.out));
-  // Totals are for people. Programs get only the table.
+  // Totals are for human readers; programs get only the table.
   const bool at_terminal = ScreenOf(context.out).width > 0;
   if (flags.watch) {
     text = fmt::format("{}   {}\n\n{}", base::FormatTime(base::FromMs(status.value.now_ms)),

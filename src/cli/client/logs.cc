@@ -41,8 +41,8 @@ Result<Unit> CopyUntil(OutputReader& reader, FileWatch& watch, int ended, std::F
   }
 }
 
-// Polls the task until `done` is true. Waits while the daemon restarts, because the task keeps
-// running; `done` then gets null.
+// Polls the task until `done` returns true. Keeps polling while the daemon restarts, because the
+// task keeps running; `done` is then called with null.
 Result<Unit> AwaitUntil(api::Client& client, std::uint64_t id, int poll_s,
                         const std::function<bool(const api::TaskView*)>& done) {
   for (;;) {

@@ -55,7 +55,7 @@ Result<Unit> OutputReader::SkipToLast(std::int64_t lines, std::int64_t most) {
 
 Result<bool> OutputReader::CopyRest(std::FILE* out) {
   struct stat found {};
-  // A new attempt of the task may have emptied the file. If so, reading starts over.
+  // Starts over if a new attempt of the task has truncated the file.
   if (::fstat(fd_.get(), &found) == 0 && found.st_size < offset_) offset_ = 0;
   std::array<char, kBlock> block;
   for (;;) {

@@ -24,7 +24,7 @@ class OutputReader {
   Result<Unit> SkipToLast(std::int64_t lines,
                           std::int64_t most = std::numeric_limits<std::int64_t>::max());
   // Copies the output added since the last call, even if another file has replaced the original.
-  // Opens the file if it did not exist before. Returns false if nothing reads `out` any more.
+  // Opens the file if it did not exist before. Returns false once nothing reads `out`.
   Result<bool> CopyNew(std::FILE* out);
 
  private:
@@ -36,7 +36,7 @@ class OutputReader {
   std::int64_t offset_ = 0;
 };
 
-// Waits for changes to a file or its folder. Waits at most one second, because network file systems
+// Waits for changes to a file or its folder, but at most one second, because network file systems
 // do not report changes.
 class FileWatch {
  public:

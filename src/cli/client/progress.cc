@@ -92,7 +92,7 @@ void AddProgressCommand(Syntax app, Context& context) {
       "A value that was not found is null.\n"
       "Every verb also takes --json and --socket PATH.");
   auto path = std::make_shared<std::string>();
-  verb.AddOption("file", "FILE", *path, "output of a training program; -: standard input")
+  verb.AddOption("file", "FILE", *path, "output of a training program, or - for standard input")
       .Required();
   verb.OnRun([&context, path] {
     const Result<task::Progress> progress = ReadFileProgress(*path);

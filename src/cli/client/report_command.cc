@@ -130,7 +130,7 @@ Result<Unit> RunReport(Context& context, const ReportFlags& flags) {
 }  // namespace
 
 void AddReportCommand(Syntax app, Context& context) {
-  const Syntax verb = app.AddVerb("report", "Report on a run: times, GPU use, energy, crashes");
+  const Syntax verb = app.AddVerb("report", "Report on a run: times, GPU usage, energy, crashes");
   verb.Footer(
       "  carma report --since 12h\n"
       "  carma report --since \"2026-03-01 14:00\" --name magm --json > magm.json\n"
@@ -143,7 +143,7 @@ void AddReportCommand(Syntax app, Context& context) {
       "Every verb also takes --json and --socket PATH.");
   auto flags = std::make_shared<ReportFlags>();
   verb.AddOption("files", "FILE", flags->files,
-                 "saved reports (--json) instead of the daemon's history; -: standard input");
+                 "saved reports (--json) instead of the daemon's history, or - for standard input");
   verb.AddOption("--since", "TIME", flags->since,
                  "only tasks submitted since TIME: a date, or 2h for two hours ago");
   verb.AddOption("--until", "TIME", flags->until,
@@ -154,7 +154,7 @@ void AddReportCommand(Syntax app, Context& context) {
   verb.AddFlag("--csv", flags->csv, "one row per run, comma-separated");
   verb.AddFlag("--tasks", flags->tasks, "with --csv: one row per task");
   verb.AddOption("--html", "FILE", flags->html,
-                 "write tables and figures as one HTML file; -: standard output");
+                 "write tables and figures as one HTML file, or to standard output with -");
   verb.OnRun([&context, flags] { context.Report(RunReport(context, *flags)); });
 }
 

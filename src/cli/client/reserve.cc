@@ -212,7 +212,7 @@ void AddReserveCommand(Syntax app, Context& context) {
       "  carma reserve list\n"
       "  carma reserve remove 3\n"
       "Tasks already running on the GPUs may finish. No other task starts there if its time\n"
-      "limit extends into the reservation; one without a limit does not start in the last\n"
+      "limit extends into the reservation; one without a limit must start at least\n"
       "reserve.lead before it.\n"
       "Every verb also takes --json and --socket PATH.");
   verb.AddOption("--for", "USER", flags->whom,

@@ -86,8 +86,7 @@ std::string ExitText(const TaskView& task) {
   return task.exit_code ? std::to_string(*task.exit_code) : "-";
 }
 
-// A task that runs normally has no colour. A task is coloured if it is waiting, has failed or has a
-// problem.
+// A task that holds GPUs is coloured only if it has a problem.
 Colour WhereColour(const TaskView& task) {
   if (!HoldsGpus(task)) return StateColour(task);
   return Mark(task).empty() ? Colour::kNone : Colour::kBad;
@@ -336,7 +335,7 @@ FoldedTasks FoldArrays(const std::vector<TaskView>& tasks, bool cut) {
 std::vector<TaskView> AsTree(const std::vector<TaskView>& tasks) {
   std::set<std::uint64_t> listed;
   for (const TaskView& task : tasks) listed.insert(task.id);
-  std::map<std::uint64_t, std::vector<const TaskView*>> below;  // key 0: no dependency is listed
+  std::map<std::uint64_t, std::vector<const TaskView*>> below;  // key 0 if none is listed
   for (const TaskView& task : tasks) {
     const std::uint64_t above = LastDependency(task);
     below[listed.contains(above) && above < task.id ? above : 0].push_back(&task);

@@ -98,8 +98,8 @@ void AddTimes(const TaskView& task, std::int64_t now_ms, Facts& facts) {
     facts.Add("Time limit", SpanText(0, static_cast<std::int64_t>(*task.time_limit_s * 1000)));
 }
 
-// Describes how the task's processes share their GPUs, and their limits: "MPS, each process may use
-// …".
+// Describes how the task's processes share their GPUs, and with which limits: "MPS, each process
+// may use …".
 std::string MethodText(const TaskView& task) {
   const auto method = base::FromWord<core::SharingMethod>(task.sharing);
   if (method == core::SharingMethod::kAlone) return "alone on its GPUs";
@@ -264,14 +264,14 @@ std::string EventText(const api::EventView& event, const std::vector<api::GpuVie
   return event.task || event.gpu_uuid.empty() ? text : GpuOf(event, gpus) + ": " + text;
 }
 
-// Whether the task waits for its owner, its begin time or other tasks instead of GPUs. If so, its
+// True if the task is waiting for its owner, its begin time or other tasks, not for GPUs, so its
 // queue position is meaningless.
 bool WaitsForNoGpu(const TaskView& task) {
   return task.reason == "Held" || task.reason == "BeginTime" || task.reason == "Dependency" ||
          task.reason == "DependencyNeverMet";
 }
 
-// Whether the task waits because of the server's scheduling rules, which `carma status` shows.
+// True if the task is waiting because of the server's scheduling rules, which `carma status` shows.
 bool DependsOnRules(const TaskView& task) {
   return !HasEnded(task) && (task.reason == "Priority" || task.reason == "FairShare" ||
                              task.reason == "Rule" || task.reason == "SmBusy");

@@ -15,11 +15,11 @@ namespace carma::cli {
 
 // All facts about the task, with predicted, promised and measured memory listed separately.
 std::string TaskFacts(const api::TaskView& task, std::int64_t now_ms);
-// The explanation in sentences. If the task is waiting, there is a sentence for each GPU.
+// The explanation in sentences; for a waiting task, with one sentence per GPU.
 std::string Explanation(const api::ExplainView& explain);
-// Writes one sentence for all GPUs with the same verdict, even if their memory in use differs.
+// Writes one sentence per verdict, for all GPUs that share it, even if their memory usage differs.
 std::string VerdictsText(const std::vector<api::VerdictView>& verdicts);
-// gpus: used to show the GPUs in events by index.
+// gpus: needed to show the GPUs in events by index.
 std::string EventLines(const std::vector<api::EventView>& events,
                        const std::vector<api::GpuView>& gpus, const Screen& screen = {});
 

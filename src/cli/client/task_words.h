@@ -22,7 +22,7 @@ std::string EndText(const api::TaskView& task);
 // task's own exit code or 128 + signal, and 1 if the task has neither.
 int ExitCodeOf(const api::TaskView& task);
 bool HasEnded(const api::TaskView& task);
-// Whether processes of the task may still exist.
+// True if processes of the task may still exist.
 bool HoldsGpus(const api::TaskView& task);
 // "PD", "R" …; the full name of an unknown state.
 std::string StateCode(const api::TaskView& task);
@@ -39,7 +39,7 @@ std::string TimeText(const api::TaskView& task, std::int64_t now_ms);
 std::string GpuIndices(const api::TaskView& task);  // "0,2"
 // The number of the task in a dependency such as "afterok:12"; 0 if there is none.
 std::uint64_t TaskOf(std::string_view dependency);
-// Whether the task is an idle holder: it has not used its GPUs for a while.
+// True if the task is an idle holder, that is, has not used its GPUs for a while.
 bool IsIdle(const api::TaskView& task);
 // "lr=0.1 seed=3"; "-" if the task is not in a sweep.
 std::string ParametersText(const api::TaskView& task);

@@ -47,11 +47,11 @@ void AddSubmit(Syntax app, Context& context) {
   verb.AddFlag("--check", flags->check,
                "dry run: report whether it would be accepted and could start now");
   verb.AddFlag("--no-check", flags->no_check,
-               "skip the check that program, working directory and conda environment exist");
+               "do not check that the program, working directory and conda environment exist");
   verb.AddFlag("-W,--wait", flags->wait, "wait until the task ends and exit with its exit code");
   verb.AddFlag("--parsable", flags->parsable,
                "print only the task number, or FIRST-LAST for several tasks");
-  verb.AddOption("--batch", "FILE", flags->batch, "submit every line of FILE (-: standard input)");
+  verb.AddOption("--batch", "FILE", flags->batch, "submit every line of FILE (- for stdin)");
   verb.AddFlag("--lines", flags->lines,
                "the lines of --batch are shell commands that share the options given here");
   verb.AddOption("--sbatch", "", flags->sbatch, "").OneWord().Group("");  // hidden
@@ -313,7 +313,7 @@ void AddGpus(Syntax app, Context& context) {
   verb.AddOption("gpus", "", flags->gpus.gpus,
                  "indices or UUIDs: 0; 0,2; 0-3; GPU-… (default: all)");
   verb.AddFlag("-v,--verbose", flags->gpus.verbose,
-               "every metric with its source, tasks, other processes, alerts");
+               "all metrics and their sources, tasks, other processes, alerts");
   const Option history =
       verb.AddOption("--history", "[SPAN]", flags->history,
                      "show history for SPAN, such as 90m, 6h or 7d (default: 1h)")

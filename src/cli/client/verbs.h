@@ -20,8 +20,8 @@ inline constexpr int kExitTimeout = 124;
 
 // What "@" means: the caller's last task, or the whole array of that task.
 enum class Last { kTask, kArray };
-// Returns the numbers of the tasks that the words name; without words, the number that "@" names.
-// Resolving "@" requires a call to the daemon.
+// Returns the numbers of the tasks named by the words, or of "@" if there are no words. Resolving
+// "@" requires a call to the daemon.
 Result<std::vector<std::uint64_t>> ResolveTasks(Context& context, std::vector<std::string> words,
                                                 Last last = Last::kTask);
 // Returns the settings with "@" and ranges in dependencies replaced by numbers: "afterok:12:13".
@@ -36,7 +36,7 @@ void PrintNamed(const Context& context, const std::vector<std::string>& texts, b
 // Makes "&after_ms=…&until_ms=…" from --since and --until; an empty option is omitted. A time is a
 // local date such as "2026-03-01", "2026-03-01 14:05" or "2026-03-01T14:05:59", or a span before
 // now, such as "2h" or "7d". Returns kInvalid, with the name of the option, for an invalid time.
-// Passes on errors of the call that reads the daemon's clock.
+// Propagates errors from the call that reads the daemon's clock.
 Result<std::string> TimesQuery(Context& context, const std::string& since,
                                const std::string& until);
 // Revokes tokens or removes reservations. noun: "Token"; verb: "revoke".
@@ -79,20 +79,20 @@ struct SubmitFlags {
       sbatch;  // options that a task passed to its stand-in for sbatch: "--ntasks=4"
 };
 // Adds the options of task/describe/options.h, or only those for which `wants` returns true. The
-// values are collected in the order of the command line. shown: whether the help shows the options.
+// values are collected in command-line order. shown: true if the help shows the options.
 void AddTaskOptions(Syntax verb, bool (*wants)(std::string_view name) = nullptr, bool shown = true);
 Settings GivenOptions(Syntax verb);
 Result<Unit> RunSubmit(Context& context, const SubmitFlags& flags);
 Result<Unit> RunBatch(Context& context, const SubmitFlags& flags);
-// Whether `carma lease` supports this submit option. Other options are refused.
+// True if `carma lease` supports this submit option. Other options are rejected.
 bool IsForLease(std::string_view option);
-// Waits for GPUs; then this process becomes the command. Returns only on failure.
+// Waits for GPUs, then replaces this process with the command. Returns only on failure.
 Result<Unit> RunLease(Context& context, SubmitFlags flags);
 struct EditFlags {
   std::vector<std::string> tasks;
   Settings settings;  // see SubmitFlags
 };
-// Whether edit and redo accept this submit option.
+// True if edit and redo accept this submit option.
 bool IsEditable(std::string_view option);
 Result<Unit> RunEdit(Context& context, const EditFlags& flags);
 struct RedoFlags : EditFlags {

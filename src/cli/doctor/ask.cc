@@ -79,7 +79,7 @@ DriverFacts AskAtOnce(const config::Settings& settings) {
   for (std::size_t i = 0; i < devices->size(); ++i)
     facts.gpus->push_back({(*devices)[i], loaded.probe->Read(i, clock.Now())});
   if (loaded.dcgm_trouble) facts.dcgm_trouble = loaded.dcgm_trouble();
-  // The queries below visit every GPU, so they would block if one of the GPUs hangs.
+  // The queries below visit every GPU, so a single hung GPU would block them.
   const auto hangs = [](const gpu::DeviceInfo& each) {
     return each.trouble.cause == gpu::TroubleCause::kHangs;
   };

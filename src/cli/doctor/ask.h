@@ -35,17 +35,17 @@ void MeasureContexts(const config::Settings& settings, const DriverFacts& driver
 // Describes the disk that holds the folder or, if there is no such folder, its nearest existing
 // parent. is_daemon_user: carmad runs as the same user as this process.
 Result<DiskFacts> AskDisk(std::string path, bool is_daemon_user);
-// Compares the daemon's clock with this machine's clock as of the moment the daemon answered, since
-// this process may have waited for a hung driver after that.
+// Compares the daemon's clock with this machine's at the time of the daemon's answer, because this
+// process may have waited for a hung driver since.
 ClockFacts AskClock(const DaemonFacts& daemon);
 // The daemon's cgroups, or those of this process if no daemon is running.
 task::CgroupBase AskCgroups(const DaemonFacts& daemon);
 DaemonFacts AskDaemon(api::Client& client);
 
-// Loads this server's configuration for commands that query its GPUs directly. file: if not empty,
-// it is read instead of the usual files. of_root: the daemon runs as root, so use its default
-// paths. simulated_state: see DaemonFacts. If the GPUs are simulated, also sets CARMA_SIMGPU_STATE
-// for the simulated driver, as the daemon does. Propagates errors from config::Load().
+// Loads this server's configuration for commands that query its GPUs directly. If not empty, `file`
+// is read instead of the usual files. of_root: true to use the default paths of root's daemon.
+// simulated_state: see DaemonFacts. If the GPUs are simulated, also sets CARMA_SIMGPU_STATE for the
+// simulated driver, as the daemon does. Propagates errors from config::Load().
 Result<config::Settings> LoadServerSettings(const std::string& file, bool of_root,
                                             const std::string& simulated_state = "");
 

@@ -62,7 +62,7 @@ Level LevelOf(Kind kind) {
   return of_driver ? Level::kBad : Level::kWarn;
 }
 
-// Returns the origin of the constant. It is shown if the server does not explain its choice.
+// The origin of the constant, which is shown if the server does not explain its choice.
 std::string ConstantText(const AssumedContext& assumed) {
   if (assumed.taught_by.empty()) return "as shipped";
   return fmt::format("learned from {} on {}", base::Counted(assumed.tasks, "task"),
@@ -96,7 +96,7 @@ Finding Compare(const std::string& type, const gpu::ContextCost& cost,
   return finding;
 }
 
-// Whether the GPU is hung or lost, or cannot be read for a reason other than MIG.
+// True if the GPU is hung or lost, or cannot be read for a reason other than MIG.
 bool IsSilent(const GpuFacts& gpu) {
   const gpu::DeviceTrouble& trouble = gpu.info.trouble;
   if (trouble.empty()) return !gpu.reading;

@@ -35,7 +35,7 @@ std::string Seconds(base::Duration span) {
   return fmt::format("{:g} s", base::Seconds(span));
 }
 
-// GPUs that are closed for the same reason. They share one finding.
+// GPUs that are closed for the same reason and therefore share one finding.
 struct Closed {
   std::string why;
   bool down;
@@ -55,7 +55,7 @@ std::vector<Closed> ClosedGpus(const std::vector<api::GpuView>& gpus) {
   return closed;
 }
 
-// Whether the findings about closed GPUs already report this problem. A driver that does not
+// True if the findings about closed GPUs already report this problem. A driver that does not
 // respond counts as reported if any GPU is down.
 bool ToldByGpus(const std::string& trouble, const DaemonFacts& daemon) {
   if (trouble == api::TroubleOfDriver(daemon.status->driver)) {
@@ -73,7 +73,7 @@ bool ToldByGpus(const std::string& trouble, const DaemonFacts& daemon) {
   });
 }
 
-// Missing kernel limits are no reason for a warning, because most drivers do not offer any.
+// Unenforced limits cause no warning, because most drivers do not let the kernel enforce any.
 Finding MemoryLimitsFinding(const api::StatusView& status) {
   std::string text = "task limits are not enforced";
   if (status.memory_limits == "kernel") {
@@ -304,8 +304,8 @@ std::vector<Finding> CheckKernelLog(const std::string& root, const config::Setti
   const bool shares = settings.collocation != core::SharingMethod::kStreams;
   if (!shares || settings.kernel_log.empty() || !settings.simgpu_state.empty()) return {};
   const std::string path = root + settings.kernel_log;
-  // Opens the device as the daemon does, because the file's mode does not show what the kernel
-  // allows.
+  // Opens the device as the daemon does, because the file's mode alone does not decide who may read
+  // it.
   if (base::UniqueFd(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC))) return {};
   return {{"settings", Level::kWarn,
            fmt::format("monitor.kernel_log: cannot open {} ({}), so the wrong task may be blamed "

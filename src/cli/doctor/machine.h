@@ -42,9 +42,9 @@ Finding CheckClock(const ClockFacts& clock);
 // below `root`. Empty if all is well.
 std::vector<Finding> CheckSettings(const std::string& root, const config::Settings& settings);
 
-// Checks whether the notifications that notify.allow permits can be sent. The program in
-// notify.sendmail and, for webhooks, curl in carma-notify's search path must exist below `root`.
-// Empty if notifications are off.
+// Checks that the notifications permitted by notify.allow can be sent: notify.sendmail and, for
+// webhooks, curl in carma-notify's search path must exist below `root`. Empty if notifications are
+// off.
 std::vector<Finding> CheckNotices(const std::string& root, const config::Settings& settings);
 
 // Checks that monitor.kernel_log, below the folder `root`, can be opened. Empty if it can be, or if

@@ -218,7 +218,7 @@ class MpsCheck {
     }
   }
 
-  // Only a warning for "auto", because tasks then still share GPUs, but less efficiently.
+  // Only a warning for "auto", because tasks can still share GPUs, just less efficiently.
   Level WithoutMps() const { return settings_.collocation ? Level::kBad : Level::kWarn; }
 
   void Add(Level level, std::string text, std::string remedy = "") {

@@ -17,9 +17,9 @@ struct ModelWork {
   std::optional<double> grain;                   // see core/values/profile.h
   std::optional<estimate::ActivityGuess> guess;  // for a task that has not run
 };
-// Returns lines with the task's SM activity when it runs alone and where that number comes from,
-// the time per iteration, and the predicted slowdown next to an identical task. If `beside` is not
-// empty, also the slowdown next to tasks with these activities.
+// Lists the task's SM activity when running alone, the source of that number, the time per
+// iteration, and the predicted slowdown next to an identical task. If `beside` is not empty, adds
+// the slowdown next to tasks with these activities.
 std::string ActivityText(const api::KnowledgeView& known, const ModelWork& model,
                          std::span<const double> beside);
 // The same facts as JSON (docs/use/api.md).

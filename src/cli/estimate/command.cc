@@ -33,8 +33,8 @@ struct EstimateFlags {
   std::string batch, optimizer, precision, gpus, memory;
   std::string gpu_type;
   std::string estimators;      // comma-separated; empty for all
-  std::string weights;         // folder with gpumemnet weights (empty: shipped). With --hf-config:
-                               // how the model's weights are stored
+  std::string weights;         // folder with gpumemnet weights (the shipped ones if empty); with
+                               // --hf-config, how the model's weights are stored
   double coverage = 0;         // 0 for the daemon's value
   std::vector<double> beside;  // SM activities of neighbours
   bool explain = false;
@@ -63,7 +63,7 @@ void AddTrainingSettings(const EstimateFlags& flags, SubmitFlags& options) {
     options.settings.emplace_back(word.name, word.value == "on" ? "" : word.value);
 }
 
-// find: search the command and its files for the model if there is no summary.
+// With `find`, searches the command and its files for the model if there is no summary.
 Result<Described> DescribeTask(const Context& context, const EstimateFlags& flags, bool find) {
   const task::SubmitterContext caller = CARMA_TRY(CallerContext());
   const bool literal = context.literal;
@@ -296,7 +296,7 @@ void AddEstimateCommand(Syntax app, Context& context) {
       "Every verb also takes --json and --socket PATH.");
   auto flags = std::make_shared<EstimateFlags>();
   verb.AddOption("file", "FILE", flags->file,
-                 "model summary (-: standard input), script or training configuration");
+                 "model summary (- for standard input), script or training configuration");
   const auto add = [&](const char* name, std::string& target, const char* help, const char* type) {
     verb.AddOption(name, type, target, help);
   };

@@ -6,7 +6,7 @@
 namespace carma::cli {
 namespace {
 
-// Whether any line begins with one of the keys.
+// True if any line begins with one of the keys.
 bool HasKey(std::string_view text, std::initializer_list<std::string_view> keys) {
   return std::ranges::any_of(keys, [&](std::string_view key) {
     for (std::size_t at = text.find(key); at != std::string_view::npos;

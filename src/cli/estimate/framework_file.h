@@ -14,7 +14,7 @@ namespace carma::cli {
 // configuration, which describes how training runs but does not name the model.
 Result<std::vector<std::string>> CommandOfFile(const std::string& path, std::string_view text);
 
-// Whether the file's name suggests a training configuration, so that its content is worth reading.
+// True if the file's name suggests a training configuration, so its content is worth reading.
 bool MayBeTraining(std::string_view path);
 
 }  // namespace carma::cli

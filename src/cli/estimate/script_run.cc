@@ -27,7 +27,7 @@ bool IsInterpreter(std::string_view word) {
          name.substr(6).find_first_not_of("0123456789.") == std::string_view::npos;
 }
 
-// Whether the word is a program, or a module after -m, that starts a process for each GPU.
+// True if the word is a program, or a module after -m, that starts a process for each GPU.
 bool IsLauncher(std::string_view word) {
   constexpr std::string_view kLaunchers[] = {"torchrun",
                                              "deepspeed",

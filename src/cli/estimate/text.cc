@@ -87,7 +87,7 @@ std::string Stated(const std::optional<std::string>& word, std::string_view mean
   return fmt::format("{} (as {})", base::Printable(*word, 40), meaning);
 }
 
-// Summarises the question: "batch 32, adam, fp32, 1 GPU, A100".
+// Summarises what to estimate: "batch 32, adam, fp32, 1 GPU, A100".
 std::string AskedLine(const EstimateSheet& sheet) {
   const Question& question = *sheet.question;
   std::vector<std::string> parts;
@@ -136,8 +136,8 @@ std::string NoteText(const Opinion& opinion) {
   return base::Printable(warnings.front(), kShown) + more;
 }
 
-// Whether this row repeats another one: "auto" adopts the estimate of one estimator, which may have
-// a row of its own.
+// True if this row repeats another one: "auto" adopts the estimate of one estimator, which may have
+// its own row.
 bool IsShownAs(const EstimateSheet& sheet, const Opinion& opinion, const std::string& method) {
   return opinion.estimator != method &&
          std::ranges::any_of(sheet.opinions, [&](const Opinion& each) {
@@ -145,7 +145,7 @@ bool IsShownAs(const EstimateSheet& sheet, const Opinion& opinion, const std::st
          });
 }
 
-// explain: whether the warnings are printed below the table instead of in it.
+// explain: true if the warnings are printed below the table instead of in it.
 std::string OpinionTable(const EstimateSheet& sheet, bool explain, const Screen& screen) {
   Table table({{"ESTIMATOR"},
                {"POINT", true},

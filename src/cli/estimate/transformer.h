@@ -28,7 +28,7 @@ void AddTransformerOptions(Syntax verb, TransformerFlags& flags);
 // The file that describes the model if the path is a model's folder; otherwise the path itself.
 std::string ConfigFileOf(const std::string& path);
 
-// Reads the files, estimates and prints.
+// Reads the files and prints the estimate.
 Result<Unit> RunTransformer(Context& context, const TransformerFlags& flags);
 
 }  // namespace carma::cli

@@ -87,8 +87,8 @@ Json OfEstimate() {
                 {"words"});
 }
 
-// Refuses arguments that the schema does not list and arguments of the wrong type. Ignoring them
-// would run a task with other options than its submitter believes.
+// Rejects unknown arguments and arguments of the wrong type. If they were ignored, a task could run
+// with options other than those its submitter intended.
 Result<Unit> CheckArguments(const Json& schema, const Json& arguments) {
   const Json& known = schema.at("properties");
   for (const auto& [name, value] : arguments.items()) {

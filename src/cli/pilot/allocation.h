@@ -24,9 +24,9 @@ struct Allocation {
 };
 
 // Takes the GPUs from CUDA_VISIBLE_DEVICES, which numbers only the GPUs in the device cgroup, or
-// else from Slurm's variables for the step or the job. named_gpus: the user lists the GPUs, so the
-// environment need not. Returns kInvalid, with advice, if this is not a node of the job, the job
-// has several nodes, or there is no GPU.
+// else from Slurm's variables for the step or the job. With `named_gpus`, the user lists the GPUs,
+// so the environment may name none. Returns kInvalid, with advice, if this is not a node of the
+// job, the job has several nodes, or there is no GPU.
 Result<Allocation> ReadAllocation(const config::Environment& environment, bool named_gpus);
 
 // ---- the end time of a Slurm job, which is not in its environment before Slurm 23.02 ----

@@ -22,7 +22,7 @@ class PilotBooks {
   // A process that inherits this descriptor also holds the lock, so the folder stays locked until
   // the pilot's daemon has exited.
   int lock_fd() const { return lock_.get(); }
-  // Whether the command of carma pilot --once has already succeeded.
+  // True if the command of carma pilot --once has already succeeded.
   bool Begun() const;
   Result<Unit> NoteBegun() const;
 

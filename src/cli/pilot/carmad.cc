@@ -85,7 +85,7 @@ std::map<std::string, std::string> DaemonVariables(const Allocation& allocation,
     variables.Own("host.cpus", fmt::format("{}", std::min(*allocation.cpus, machine_cpus)));
   if (allocation.memory_mib)
     variables.Own("host.memory", fmt::format("{}M", *allocation.memory_mib));
-  // A pilot serves no pages: the site configures one port, but a machine may have many pilots.
+  // A pilot serves no web pages: a site configures one port, but a machine may have many pilots.
   variables.Own("daemon.http_port", "false");
   variables.Own("slots.notice", fmt::format("{}ms", notice.count()));
   variables.Own("reserve.lead", fmt::format("{}ms", notice.count()));

@@ -17,9 +17,9 @@ struct PilotPlace {
   std::string socket;
   std::string mps_dir;
 };
-// Creates the pilot's folder in the first base folder that is writable and whose paths are short
-// enough (at most 107 bytes for a socket). Returns kUnavailable if no base folder is suitable.
-// Propagates errors from config::CheckPrivate.
+// Creates the pilot's folder in the first writable base folder with a path short enough for sockets
+// (at most 107 bytes). Returns kUnavailable if no base folder is suitable. Propagates errors from
+// config::CheckPrivate.
 Result<PilotPlace> MakePlace(const config::Environment& environment, const std::string& job,
                              const std::string& name);
 

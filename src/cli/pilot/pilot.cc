@@ -57,8 +57,7 @@ constexpr Duration kLeaveSoon{15'000};
 constexpr Duration kTold{1'000};
 // Time kept in reserve at the end of the allocation, after the last task has been killed.
 constexpr Duration kSpare{5'000};
-// The notice takes at most a quarter of an allocation, because otherwise no task could ever start
-// in a short allocation.
+// The notice is at most a quarter of the allocation; otherwise, no task could start in a short one.
 constexpr int kNoticeShare = 4;
 constexpr int kMostRestarts = 5;
 // A pilot exits after this many consecutive checks in which nothing was running and nothing could
@@ -74,8 +73,8 @@ std::int64_t UnfinishedTasks(const api::StatusView& status) {
   return RunningTasks(status) + CountOf(status, {"submitted", "estimating", "queued"});
 }
 
-// Whether the task waits for a reason that will last until the allocation ends. The result is valid
-// only while nothing is running.
+// True if the task is waiting for a reason that will last until the allocation ends. Valid only
+// while nothing is running.
 bool WaitsInVain(const api::TaskView& task, const std::optional<Time>& ends) {
   if (ends && task.begin_ms && base::FromMs(*task.begin_ms) >= *ends) return true;
   constexpr std::array kInVain = {core::ReasonCode::kHeld,       core::ReasonCode::kNeverFits,
@@ -329,9 +328,9 @@ class Pilot {
     }
   }
 
-  // Handles a request to end the pilot. The first one gives tasks kLeaveSoon to checkpoint. One
-  // that comes at least a second (kTold) later means "now". Further requests before then are
-  // ignored, because several signals may arrive together at the end of a job.
+  // Handles a request to end the pilot. The first one gives tasks kLeaveSoon to checkpoint; another
+  // one at least a second (kTold) later means "now". Earlier repeats are ignored, because several
+  // signals may arrive together at the end of a job.
   void TakeTold() {
     if (!told_to_end_) told_to_end_ = SystemTime();
     Leave(SystemTime() - *told_to_end_ < kTold ? *told_to_end_ + kLeaveSoon : SystemTime());
@@ -400,7 +399,7 @@ class Pilot {
       Say("the pilot will exit soon: tasks must checkpoint and stop by {}", base::FormatTime(by));
     CloseGpus(context_.client(), gpus_, kEndOfAllocation);
     for (const std::string& gpu : gpus_) {
-      // The daemon refuses a deadline in the past, so a past deadline becomes now.
+      // The daemon rejects deadlines in the past, so use the current time instead.
       const Time then = std::max(OnItsClock(by, status->value), base::FromMs(status->value.now_ms));
       const auto drained = ChangeGpu(context_.client(), gpu, "drain", kEndOfAllocation, then);
       if (!drained) Say("{}", drained.error().message);
@@ -415,8 +414,8 @@ class Pilot {
       over_ = true;
       return;
     }
-    // The daemon may have exited because the job is ending. In that case, this process receives the
-    // same signal, perhaps slightly later.
+    // If the daemon exited because the job is ending, this process receives the same signal,
+    // perhaps slightly later.
     TakeSignal(signals_.Wait(kLook));
     if (leave_by_) return;
     Say("carmad exited: {}; restarting it", carmad_.end());

@@ -1,7 +1,7 @@
-// A pilot runs carmad for the GPUs of one allocation until the allocation ends. It starts carmad as
-// its child, with a separate database, and gives it ordinary commands. A reservation prevents tasks
-// that would run past the end from starting. A drain asks running tasks to checkpoint, and requeues
-// them for the next pilot with the same name.
+// A pilot runs carmad on the GPUs of one allocation until the allocation ends. carmad is its child
+// process, with its own database, and receives ordinary commands. A reservation keeps out tasks
+// that would run past the end; a drain asks running tasks to checkpoint and requeues them for the
+// next pilot with the same name.
 #pragma once
 
 #include <optional>

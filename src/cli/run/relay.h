@@ -29,8 +29,8 @@ class RawTerminal {
 
 task::TerminalSize SizeOf(int terminal_fd);
 
-// While this object exists, these signals only make a descriptor readable. By default, these are
-// the signals that would terminate or stop this process, and the one for a changed terminal size.
+// While this object exists, these signals only make a descriptor readable. The default is SIGWINCH
+// and the signals that would terminate or stop this process.
 class CaughtSignals {
  public:
   explicit CaughtSignals(std::initializer_list<int> signals = {SIGHUP, SIGINT, SIGQUIT, SIGTERM,
@@ -40,14 +40,12 @@ class CaughtSignals {
   CaughtSignals(const CaughtSignals&) = delete;
   CaughtSignals& operator=(const CaughtSignals&) = delete;
   int fd() const { return fd_.get(); }
-  // Returns the next signal; 0 if none. stops: Ctrl-Z stops this process inside this call. When the
-  // process continues, Take returns SIGWINCH, because the terminal may have a different size by
-  // then.
+  // Returns the next signal, or 0 if there is none. With `stops`, Ctrl-Z stops this process inside
+  // this call, which then returns SIGWINCH because the terminal may have been resized meanwhile.
   int Take(bool stops = true);
   // Like Take(false), but waits up to `patience` for a signal.
   int Wait(std::chrono::milliseconds patience);
-  // Stops this process as Ctrl-Z normally would. Does nothing if no shell could continue the
-  // process.
+  // Stops this process as Ctrl-Z normally would. Does nothing if no shell could continue it.
   static void Stop();
 
  private:

@@ -43,8 +43,8 @@ struct RunFlags {
   bool quiet = false;            // show only errors and the task's output
 };
 
-// Whether the input can be read only once, as with a pipe or a file but not a terminal. After a
-// restart, the task would have nothing to read.
+// True if the input can be read only once, as from a pipe or a file. After a restart, the task
+// would have nothing left to read.
 bool ComesOnce(int fd) {
   struct stat st {};
   return ::fstat(fd, &st) == 0 && !S_ISCHR(st.st_mode);
@@ -99,8 +99,8 @@ class Runner {
     exit_code_ = kExitFailure;
     if (end.last && end.last->kind == AttachMessage::Kind::kEnded)
       exit_code_ = end.last->signal != 0 ? 128 + end.last->signal : end.last->number;
-    // Nobody reads the output any more. When this program exits, the task gets SIGHUP, as if its
-    // terminal had been closed.
+    // This side of the connection is closed. When this program exits, the task gets SIGHUP, as if
+    // its terminal had been closed.
     if (end.ours) Finish(exit_code_);
   }
 
@@ -118,8 +118,8 @@ class Runner {
     Finish(128 + number);
   }
 
-  // Holds the task while this process is stopped. A stopped process could not respond when the task
-  // starts, so the start would fail. A held task keeps its place in the queue.
+  // Holds the task while this process is stopped, because the task cannot start unless this process
+  // responds. A held task keeps its place in the queue.
   void Pause() {
     const Called<api::TaskView> before = GetTask(context_.client(), id_);
     if (before && before->value.reason == "Held") return CaughtSignals::Stop();
@@ -171,7 +171,8 @@ class Runner {
   }
 
   void TakeVerdict(const api::TaskView& view) {
-    // An exit code or a signal explains itself. Other ends, such as a failed start, need a reason.
+    // Exit codes and signals speak for themselves; other outcomes, such as a failed start, need a
+    // reason.
     const bool told = view.reason == "NonZeroExit" || view.reason == "Signal";
     const std::string why = told ? "" : base::Printable(LocalTimes(view.reason_text), 1000);
     if (view.state != "succeeded")
@@ -227,7 +228,7 @@ std::shared_ptr<RunFlags> AddRunOptions(Syntax verb) {
   auto flags = std::make_shared<RunFlags>();
   AddTaskOptions(verb);
   verb.AddFlag("--no-check", flags->submit.no_check,
-               "skip the check that program, working directory and conda environment exist");
+               "do not check that the program, working directory and conda environment exist");
   verb.AddFlag("-q,--quiet", flags->quiet, "print only the task's own output, and errors");
   return flags;
 }

@@ -184,7 +184,7 @@ void RunEpilog(Context& context) {
   const Result<std::string> answer = JobUsesCarma()
                                          ? AskPatiently(context, target, IfItHangs::kGiveUp)
                                          : context.client().Get(target, kGuardS);
-  // It is not an error here if carmad does not answer: the prolog of the next job reports that.
+  // No error if carmad does not answer; the next job's prolog will report that.
   if (!answer) return;
   const Result<Json> json = base::ParseJson(*answer);
   if (!json || !json->contains("leases")) return;

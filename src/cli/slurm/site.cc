@@ -79,14 +79,12 @@ Finding CheckCount(const SlurmFacts& facts) {
 Finding CheckDevices(const SlurmFacts& facts) {
   const bool gpus = ValueOf(facts.node_config, "Gres").find("gpu") != std::string::npos;
   if (!gpus) return {"devices", Level::kOk, "Slurm allocates no GPUs on this node"};
-  return {
-      "devices", Level::kWarn,
-      "Slurm also allocates GPUs on this node: CARMA treats processes on them as those of other "
-      "programs",
-      "remove gpu from the node's Gres, or let job_submit.lua keep rejecting --gres=gpu"};
+  return {"devices", Level::kWarn,
+          "Slurm also allocates GPUs on this node; CARMA treats processes on them as foreign",
+          "remove gpu from the node's Gres, or let job_submit.lua keep rejecting --gres=gpu"};
 }
 
-// Whether the file might call carma. Also true for an unreadable file, whose text is empty.
+// True if the file might call carma, or if it could not be read, so its text is empty.
 bool MayCallCarma(const std::string& text) {
   return base::Trim(text).empty() || text.find("carma") != std::string::npos;
 }

@@ -1,5 +1,5 @@
-// Checks whether a Slurm node is set up for CARMA, and writes the lines for its configuration, from
-// facts that command.cc gathers.
+// Checks whether a Slurm node is set up for CARMA, and writes the lines for its configuration,
+// based on facts gathered by command.cc.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// The terminal of `carma top`, based on ncurses.
+// Terminal UI for `carma top`, based on ncurses.
 #pragma once
 
 #include <chrono>

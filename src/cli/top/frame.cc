@@ -54,7 +54,7 @@ std::string GpuText(const TaskView& task) {
   return Waits(task) ? fmt::format("x{}", task.gpus) : GpuIndices(task);
 }
 
-// The note that the task's user most likely needs.
+// The most useful note for the task's user.
 std::string NoteText(const TaskView& task, const TopData& data) {
   if (HoldsGpus(task)) {
     std::string note;

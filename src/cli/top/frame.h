@@ -57,7 +57,7 @@ struct TopStroke {
   TopKey key = TopKey::kOther;
   char character = 0;  // for kCharacter: printable ASCII
 };
-// What the program must do after a key press, apart from drawing the new state.
+// What the program must do after a key press, besides redrawing the screen.
 struct TopWish {
   enum class Kind { kNothing, kQuit, kRefresh, kCancel, kHold, kRelease };
   Kind kind = Kind::kNothing;
@@ -95,7 +95,7 @@ TopWish TakeStroke(const TopStroke& stroke, const TopData& data, const TopSize& 
 // for used memory, and ':' for promised memory that is not in use.
 std::vector<TopPiece> MemoryBar(std::int64_t used, std::int64_t promised, std::int64_t total,
                                 int width);
-// Draws the last `width` percentages as small bars. A percentage of -1 means that it is unknown.
+// Draws the last `width` percentages as small bars; -1 means unknown.
 std::string ActivityBars(const std::vector<std::int64_t>& percent, int width, bool blocks);
 // The last line of a program's output. If a progress bar overwrites itself on that line, returns
 // the bar's last state.

@@ -29,7 +29,7 @@ TopWish Move(std::int64_t by, const TopData& data, TopState& state) {
 TopWish Open(TopPage page, TopState& state) {
   if (state.selected == 0 && page != TopPage::kHelp) return {};
   state.page = page;
-  // Output is shown from its end. The drawing code reduces this value to the real number of rows.
+  // Shows output from its end. The drawing code clamps this value to the real number of rows.
   state.first_row = page == TopPage::kOutput ? SIZE_MAX / 4 : 0;
   return {.kind = TopWish::Kind::kRefresh};
 }
