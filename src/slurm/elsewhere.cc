@@ -14,7 +14,7 @@ std::int64_t NumberOf(std::string_view text) {
   return base::ParseInt(text.substr(0, text.find_first_not_of("0123456789"))).value_or(0);
 }
 
-// Reads the amount of "carma" from a list such as "gpu:a100:4(S:0-1),carma:156".
+// Parses the amount of "carma" in a list such as "gpu:a100:4(S:0-1),carma:156".
 std::int64_t CarmaIn(std::string_view gres) {
   constexpr std::string_view kName = "carma:";
   for (const std::string_view each : base::Split(gres, ',')) {

@@ -1,6 +1,6 @@
 // Pure functions that find a node with room for a Slurm job that waits on a full node. Slurm never
-// moves a job to which it has assigned a node, so the job is requeued and excludes its old node for
-// a while (job_return.h).
+// moves a job once it has been assigned a node, so the job is requeued and excludes its old node
+// for a while (job_return.h).
 #pragma once
 
 #include <cstdint>
@@ -32,8 +32,8 @@ std::vector<Node> ReadNodes(std::string_view text);
 // not list the job.
 std::optional<std::string> ExcludedNodes(std::string_view text, std::uint64_t id);
 
-// Why the job must stay on its node, as a clause, for example because its user has chosen the node,
-// it uses several nodes, or Slurm may not restart it. Empty if the job may move.
+// Returns a clause that explains why the job must stay on its node: its user chose the node, it
+// uses several nodes, Slurm may not restart it, and so on. Empty if the job may move.
 std::string WhyItStays(const Job& job);
 // A node with room for the job; empty if there is none. After the move, either the job is alone
 // there, or at most half of the node's GPU memory is allocated.

@@ -49,7 +49,7 @@ void ReadGres(std::string_view tres, Job& job) {
   }
 }
 
-// Reads "cpu=4,mem=1000M,node=1,billing=4".
+// Parses "cpu=4,mem=1000M,node=1,billing=4".
 void ReadAllocated(std::string_view tres, Job& job) {
   for (const std::string_view each : base::Split(tres, ',')) {
     if (each.starts_with("cpu=")) job.cpus = base::ParseInt(each.substr(4)).value_or(0);
@@ -67,7 +67,7 @@ std::unexpected<base::Error> NoJob(std::string_view line) {
   return Invalid("unexpected line in squeue's output: {}", base::Printable(line, 100));
 }
 
-// Returns the job id at the start of a line, or nothing if the line does not start with a job id.
+// Returns the job id at the start of a line, or nothing if there is none.
 std::optional<std::int64_t> JobBegunBy(std::string_view line) {
   const std::vector<std::string_view> raw = base::Split(line, '|');
   if (raw.size() < kColumns) return std::nullopt;

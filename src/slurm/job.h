@@ -1,6 +1,6 @@
-// A job as shown by Slurm's squeue. scontrol shows more, but job owners choose some of its output
-// (names, paths) and could use it to fake other fields. The AdminComment, which is read here, can
-// be written only by administrators.
+// A job as shown by Slurm's squeue. scontrol shows more, but job owners control some of its output
+// (names, paths) and could use that to fake other fields. Only administrators can write the
+// AdminComment, which is read here.
 #pragma once
 
 #include <cstdint>
@@ -42,16 +42,16 @@ struct Job {
   friend bool operator==(const Job&, const Job&) = default;
 
   bool Waits() const { return state == "PENDING"; }
-  // Whether this is a component of a heterogeneous job ("4711+1"). Slurm can only requeue all
+  // Returns true for a component of a heterogeneous job ("4711+1"). Slurm can only requeue all
   // components together.
   bool IsComponent() const { return name.find('+') != std::string::npos; }
   bool Held() const;
-  // Whether the job still has processes, or Slurm has not yet reported that they exited.
+  // Returns true if the job still has processes or Slurm has not yet reported that they exited.
   bool Runs() const;
   // Returns `gres` with the amount of "carma" replaced by `gib`.
   std::string GresWith(std::int64_t gib) const;
-  // Whether the job may be requeued, because it is running or its script has just failed. A job
-  // that was cancelled or reached its time limit may not.
+  // Returns true if the job may be requeued: it is running, or its script has just failed. A job
+  // that was cancelled or reached its time limit may not be.
   bool MayGoBack() const;
 };
 

@@ -14,8 +14,8 @@ namespace {
 constexpr std::int64_t kMibPerGib = 1'024;
 // Limit on restarts for causes other than the job itself running out of GPU memory.
 constexpr int kMostVictimRestarts = 10;
-// A job that was asked to leave is not at fault. After this many departures, however, something
-// else must be wrong.
+// A job that was asked to leave is not at fault, but after this many departures something else must
+// be wrong.
 constexpr int kMostDepartures = 1'000;
 constexpr std::string_view kOurs = "carma: ";
 constexpr std::string_view kBeside = " | carma: ";  // kOurs after another person's comment
@@ -29,12 +29,12 @@ NextStep GiveUp(std::string why) {
 }
 
 // The offset of CARMA's part of a comment, which comes after other people's text. If there is no
-// such part, returns the comment's size.
+// such part, this is the comment's size.
 std::size_t OursIn(std::string_view comment) {
   return comment.starts_with(kOurs) ? 0 : std::min(comment.rfind(kBeside), comment.size());
 }
 
-// The arguments of the scontrol call that changes the job; empty if there is nothing to change.
+// Arguments of the scontrol call that changes the job; empty if there is nothing to change.
 std::vector<std::string> Changes(const JobReturn& back, const Job& job) {
   std::vector<std::string> words{"update", "JobId=" + job.name};
   // Slurm may refuse the claim, for example if no node has that much memory. In that case, only the
@@ -44,7 +44,7 @@ std::vector<std::string> Changes(const JobReturn& back, const Job& job) {
   std::string comment = job.admin_comment.substr(0, OursIn(job.admin_comment));
   if (!comment.empty()) comment += " | ";
   comment += back.comment;
-  // A longer comment is not set, because squeue would truncate it and lose other people's text.
+  // Do not set a longer comment: squeue would truncate it, and other people's text would be lost.
   if (comment.size() < kMostOfComment) words.push_back("AdminComment=" + comment);
   return words.size() > 2 ? words : std::vector<std::string>();
 }
@@ -70,7 +70,7 @@ NextStep SendBack(const JobReturn& back, const Job& job) {
 NextStep Done() {
   return {NextStep::What::kDone, {}, {}, {}};
 }
-// Whether Slurm is moving the job back to its queue.
+// Returns true if Slurm is moving the job back to its queue.
 bool IsUnderway(const Job& job) {
   return job.state == "COMPLETING" || job.state.starts_with("REQUEUE");
 }
@@ -99,7 +99,7 @@ NextStep NextElsewhere(const JobReturn& back, const Job& job, bool long_in_queue
   const int restart = back.restart.value_or(job.restarts);
   const bool first = job.restarts == restart + 1;
   if (job.restarts == restart) return SendElsewhere(job);
-  // It is better for the job to return to this node than to be held forever.
+  // Returning to this node is better than being held forever.
   if (back.step == ReturnStep::kRaise && back.refusals >= kMostRefusals / 2 && job.Held())
     return Run(ReturnStep::kRelease, {"release", job.name});
   const bool excludes = job.excluded == back.exclude;
@@ -150,7 +150,7 @@ NextStep Next(const JobReturn& back, const std::optional<Job>& job, bool long_in
   const int restart = back.restart.value_or(job->restarts);
   if (job->restarts > restart + 1) return Done();  // the job was restarted by someone else
   if (job->Waits()) {
-    // If Slurm has refused to change the job, the job is released unchanged.
+    // If Slurm has refused to change the job, it is released unchanged.
     std::vector<std::string> words = Changes(back, *job);
     if (back.step != ReturnStep::kRelease && back.refusals < kMostRefusals && !words.empty())
       return Run(ReturnStep::kRaise, std::move(words));
@@ -164,8 +164,8 @@ NextStep Next(const JobReturn& back, const std::optional<Job>& job, bool long_in
 
 JobReturn After(JobReturn back, ReturnStep done) {
   back.refusals = 0;
-  // CARMA does not check whether claim and comment were changed, so kRaise is repeated until
-  // scontrol has confirmed the change.
+  // CARMA does not check whether the claim and the comment were changed, so kRaise is repeated
+  // until scontrol has confirmed the change.
   if (done == ReturnStep::kRaise) back.step = ReturnStep::kRelease;
   return back;
 }

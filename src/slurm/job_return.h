@@ -1,7 +1,7 @@
-// Pure functions that plan the requeue of a Slurm job, step by step. The job ran out of GPU memory,
-// was killed by a neighbour's fault, was asked to leave its GPUs, or waits on a full node. After
-// running out of memory, it gets a larger claim. Each step depends only on the request and Slurm's
-// state and may be repeated, so a crash at any point does no harm.
+// Pure functions that plan the requeue of a Slurm job, step by step. A job is requeued if it ran
+// out of GPU memory, was killed by a neighbour's fault, was asked to leave its GPUs, or waits on a
+// full node. If it ran out of memory, it gets a larger claim. Each step depends only on the request
+// and Slurm's state and may be repeated, so a crash at any point does no harm.
 #pragma once
 
 #include <chrono>
@@ -18,7 +18,7 @@
 
 namespace carma::slurm {
 
-// The next step. After a crash it may already have been done.
+// The next step, which may already have been taken before a crash.
 enum class ReturnStep {
   kAsked,    // nothing has been done yet
   kRequeue,  // scontrol requeuehold
@@ -32,8 +32,8 @@ inline constexpr std::pair<ReturnStep, std::string_view> kReturnWords[] = {
     {ReturnStep::kRelease, "release"},
 };
 
-// A requeue in progress. It is stored until the job is waiting in Slurm's queue with its new claim,
-// or until it turns out that the job cannot be requeued.
+// A requeue in progress. Stored until the job is waiting in Slurm's queue with its new claim, or
+// until it turns out that the job cannot be requeued.
 struct JobReturn {
   std::uint64_t job = 0;
   // The restart count of the failed run; empty until it has been read from Slurm.
@@ -41,16 +41,16 @@ struct JobReturn {
   int retries = 0;             // allowed retries; for a victim, allowed restarts for any cause
   std::int64_t claim_gib = 0;  // the new claim; 0: unchanged
   std::string comment;         // for sacct, one line; contains kNodePlace (waits.h) until Begun()
-  // For a job that is moved to another node: the node where it is waiting now. Otherwise empty.
-  // Slurm cannot change the excluded nodes of a running job, so CARMA excludes this node once the
-  // job is back in Slurm's queue.
+  // Node that the job is being moved off; empty if it is not being moved. Slurm cannot change the
+  // excluded nodes of a running job, so CARMA excludes this node once the job is back in Slurm's
+  // queue.
   std::string exclude;
   bool on_hold = false;  // a user held the job while it ran, so it is not released
   ReturnStep step = ReturnStep::kAsked;
   int refusals = 0;  // how often Slurm has refused this step
 
-  // A requeue may be dropped if it only moves the job to another node and no step has been taken
-  // yet.
+  // Returns true if the requeue may be dropped, because it only moves the job to another node and
+  // no step has been taken yet.
   bool MayBeDropped() const { return !exclude.empty() && step == ReturnStep::kAsked; }
 
   static void VisitFields(auto& field, auto& back) {
@@ -71,7 +71,7 @@ struct JobReturn {
 // causes (a neighbour, a node, an administrator) are not counted.
 int RetriesToldIn(std::string_view admin_comment);
 
-// The requeue is abandoned once Slurm has refused a step this many times.
+// Number of times Slurm may refuse a step before the requeue is abandoned.
 inline constexpr int kMostRefusals = 20;
 
 struct NextStep {
@@ -91,7 +91,7 @@ struct NextStep {
 // After this time in Slurm's queue, a job that was moved off its node may run on any node again.
 inline constexpr std::chrono::minutes kLongInQueue{5};
 
-// Fills in the run's restart count and node from the job as shown by Slurm.
+// Sets the run's restart count and node from the job as shown by Slurm.
 JobReturn Begun(JobReturn back, const Job& job);
 // job: as Slurm shows it now; empty if Slurm no longer lists it. long_in_queue: whether
 // kLongInQueue has passed since the job was released.
@@ -99,7 +99,7 @@ NextStep Next(const JobReturn& back, const std::optional<Job>& job, bool long_in
 // Returns the plan after Slurm has carried out the step.
 JobReturn After(JobReturn back, ReturnStep done);
 
-// A failed run, with the memory and the retries that are allowed for the job.
+// A failed run and the memory and retry limits of its job.
 struct FailedRun {
   // False if the job was asked to leave or was killed by a fault of another task or of its GPU. In
   // either case, its claim stays the same.
@@ -114,7 +114,7 @@ struct FailedRun {
 };
 // Plans the requeue. Returns kConflict with the reason if the job is not requeued.
 Result<JobReturn> ReturnOf(const FailedRun& run);
-// Plans to move a job off the node where it waits, which must be its only node.
+// Plans the move of a job off the node where it waits, which must be its only node.
 JobReturn LeaveNode(const Job& job);
 
 }  // namespace carma::slurm

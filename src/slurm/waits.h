@@ -1,5 +1,5 @@
-// Composes the AdminComment of jobs that wait on their node for GPUs. Slurm's commands show this
-// comment to users. Performs no I/O.
+// Composes the AdminComment of jobs that wait on their node for GPUs; Slurm's commands show it to
+// users. Performs no I/O.
 #pragma once
 
 #include <chrono>
@@ -17,17 +17,17 @@ struct WaitingJob {
   std::string why;  // one line
 };
 
-// Whether the comment is about waiting and may therefore be replaced. Comments about retries, and
-// comments written by people, are not replaced.
+// Returns true if the comment is about waiting and may therefore be replaced. Comments about
+// retries and comments written by people are kept.
 bool IsOfWaits(std::string_view admin_comment);
 
 // Placeholder in a comment for the node's name in Slurm.
 inline constexpr std::string_view kNodePlace = "%n";
 std::string WithNodeName(std::string text, std::string_view node);
 
-// Sets a job's comment once the job has waited for a while, then updates the comment at most once a
-// minute if the text has changed. When the job no longer waits, the comment is replaced by the
-// total waiting time.
+// Sets a job's comment once the job has waited for a while, then updates it at most once a minute
+// if the text has changed. Once the job stops waiting, replaces the comment with the total waiting
+// time.
 class WaitComments {
  public:
   using Moment = std::chrono::steady_clock::time_point;
@@ -38,7 +38,7 @@ class WaitComments {
     friend bool operator==(const Comment&, const Comment&) = default;
   };
   explicit WaitComments(std::chrono::milliseconds quiet) : quiet_(quiet) {}
-  // Returns the due comment that was updated longest ago, or nothing. waiting: all jobs that are
+  // Returns the least recently updated comment that is due, or nothing. waiting: all jobs that are
   // waiting now.
   std::optional<Comment> Next(Moment now, std::span<const WaitingJob> waiting);
   // Stops updating the job's comment.

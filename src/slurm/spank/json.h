@@ -1,4 +1,4 @@
-// The plug-in's JSON functions, which quote strings and parse carmad's responses up to a size
+// The plug-in's JSON functions, for quoting strings and parsing carmad's responses up to a size
 // limit.
 #pragma once
 
@@ -23,7 +23,8 @@ class Document {
   bool Parse(std::string_view text);
   std::optional<std::string> Text(const std::string& place) const;
   std::optional<std::int64_t> Number(const std::string& place) const;  // whole, >= 0
-  // The strings directly below the object or list at that path, with their names or indexes.
+  // Strings that are direct children of the object or list at this path, with their names or
+  // indexes.
   std::vector<std::pair<std::string, std::string>> Texts(const std::string& place) const;
 
  private:

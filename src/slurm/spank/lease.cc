@@ -23,14 +23,15 @@ std::string Number(std::int64_t number) {
   return std::to_string(number);
 }
 
-// A message for an unexpected response.
+// Error message for an unexpected response.
 std::string TroubleOf(const Reply& reply, const Document& body) {
   if (reply.status == 0) return reply.trouble;
   const std::string said = body.Text("error/message").value_or("");
   return OneLine(said.empty() ? "carmad answered " + Number(reply.status) : said, kMostReason);
 }
 
-// Whether to repeat the call, because carmad is restarting or its response was lost.
+// Returns true if the call should be repeated, because carmad is restarting or its response was
+// lost.
 bool IsAway(const Reply& reply) {
   return reply.status == 0 || reply.status == 503;
 }
@@ -51,7 +52,7 @@ std::string SpecText(const Step& step, const Wanted& wanted) {
   return text + "}";
 }
 
-// Writes a file that belongs to the folder's owner and that only the owner can read.
+// Writes a file that is owned by the folder's owner and readable only by that user.
 void Leave(const std::string& folder, std::int64_t id, const std::string& text) {
   struct stat info {};
   const int fd = ::open((folder + "/" + Number(id)).c_str(),

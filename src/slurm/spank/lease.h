@@ -48,7 +48,7 @@ struct Standing {
   bool gone = false;                 // carmad is away because nothing listens on its socket
 };
 
-// A pure function that builds the body of POST /v1/leases.
+// Builds the body of POST /v1/leases.
 std::string AskText(const Step& step, const Wanted& wanted);
 
 // How a lease's process exited.
@@ -66,19 +66,19 @@ class Carmad {
   // Retries for up to `patience_s` while carmad does not respond. All retries refer to the same
   // lease, even if a response was lost.
   Standing Ask(const Step& step, const Wanted& wanted, int patience_s) const;
-  // Whether the job's script has a lease on this node. Repeats the request like Ask().
+  // Returns true if the job's script has a lease on this node. Retries like Ask().
   bool HasBase(std::uint32_t job, int patience_s) const;
   // Returns once the lease is no longer waiting, or after `seconds`.
   Standing Await(std::int64_t id, int seconds) const;
-  // Adopts the lease for the calling process and returns the environment variables for it. If the
-  // result is empty, standing.trouble has the reason.
+  // Adopts the lease for the calling process and returns its environment variables. If the result
+  // is empty, standing.trouble has the reason.
   std::vector<std::pair<std::string, std::string>> Adopt(std::int64_t id, Standing& standing) const;
-  // Reports how the lease's process exited. If carmad is away, leaves the report in a file that
-  // carmad reads after its restart, and returns false.
+  // Reports how the lease's process exited. If carmad does not respond, leaves the report in a file
+  // that carmad reads after its restart, and returns false.
   bool End(std::int64_t id, const Ending& ending) const;
-  // Waits until carmad has found out why the process exited, and until any requeue of the job is
-  // complete. Waits at most `seconds`, or kRestartS if no carmad listens. told: the result of the
-  // earlier End(); if false, the report is repeated.
+  // Waits until carmad has determined why the process exited and any requeue of the job is
+  // complete, but at most `seconds`, or kRestartS if no carmad listens. told: the result of the
+  // earlier End(); if false, the report is sent again.
   void AwaitVerdict(std::int64_t id, const Ending& ending, bool told, int seconds) const;
 
  private:

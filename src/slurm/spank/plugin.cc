@@ -5,7 +5,8 @@
 //   a task, as the user    waits for the lease, so that scancel can end it, and adopts the lease
 //
 // A step without options does nothing, unless its job's script has a lease, which the step then
-// shares. A step that requested a lease and got none fails, with the reason on its standard error.
+// shares. A step that requests a lease and gets none fails and prints the reason to its standard
+// error.
 extern "C" {
 #include <slurm/slurm.h>
 #include <slurm/spank.h>
@@ -69,7 +70,7 @@ struct Shared {
   volatile bool adopted;                           // at least one task has its GPUs
 };
 
-// The state of the step. slurmstepd sets it before it forks the tasks.
+// State of the step, set by slurmstepd before it forks the tasks.
 struct State {
   std::string node;
   std::string socket;
@@ -196,7 +197,7 @@ std::string StepName(std::uint32_t number) {
 
 std::uint32_t RestartOf(spank_t spank) {
   std::uint32_t count = 0;
-  // In batch steps S_SLURM_RESTART_COUNT is always 0, so the variable is read first.
+  // S_SLURM_RESTART_COUNT is always 0 in batch steps, so the variable is read first.
   if (const auto told = Whole(Variable(spank, "SLURM_RESTART_COUNT"), 0, 1'000'000))
     return static_cast<std::uint32_t>(*told);
   if (spank_get_item(spank, S_SLURM_RESTART_COUNT, &count) != ESPANK_SUCCESS) return 0;
@@ -270,8 +271,8 @@ int Refuse(const std::string& why) {
   return kFailed;
 }
 
-// The last lines of the task's output. First come the files that carmad saw its processes write to,
-// as in `prog > log 2>&1` or `srun --error=file prog`, then its standard output and standard error.
+// The last lines of the task's output: first those of the files that carmad saw its processes write
+// to, as in `prog > log 2>&1` or `srun --error=file prog`, then its stdout and stderr.
 std::string LastWords(std::uint32_t task) {
   constexpr std::size_t kMostFiles = 4, kMostOfFile = 8 << 10;
   std::vector<OpenFile> files;
@@ -297,14 +298,14 @@ std::string LastWords(std::uint32_t task) {
 
 // Since Slurm 24.11, slurmstepd has signal handlers, which its child inherits and keeps until it
 // calls exec. With these handlers, a waiting child would survive scancel, and scontrol suspend
-// would not stop the child.
+// would not stop it.
 void RestoreSignals() {
   for (const int number : {SIGHUP, SIGINT, SIGQUIT, SIGUSR1, SIGUSR2, SIGALRM, SIGTERM, SIGTSTP})
     ::signal(number, SIG_DFL);
 }
 
-// Waits for the lease. Returns an empty string once the lease is granted, otherwise the reason why
-// it was not.
+// Waits for the lease. Returns an empty string once it is granted, otherwise the reason why it was
+// not.
 std::string AwaitGrant(const Carmad& carmad) {
   const std::int64_t started = MonotonicMs();
   std::int64_t away_ms = 0;

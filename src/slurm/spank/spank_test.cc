@@ -182,8 +182,8 @@ TEST(SpankLease, RetriesWhileCarmadRestarts) {
     const int next = ::socket(AF_UNIX, SOCK_STREAM, 0);
     ASSERT_EQ(::bind(next, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
     ASSERT_EQ(::listen(next, 4), 0);
-    // The first response is cut off, the second is an error that is worth a retry, and the third
-    // accepts the request.
+    // The first response is cut off, the second is a retryable error, and the third accepts the
+    // request.
     for (const std::string_view answer :
          {"HTTP/1.1 20", "HTTP/1.1 503 x\r\n\r\n{}",
           "HTTP/1.1 201 Created\r\n\r\n{\"id\":7,\"state\":\"waiting\",\"step\":\"batch\"}"}) {

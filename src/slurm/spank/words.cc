@@ -15,7 +15,7 @@ bool IsDigit(char c) {
   return c >= '0' && c <= '9';
 }
 
-// Parses digits with at most one decimal point, without sign or exponent.
+// Parses digits with at most one decimal point, without a sign or exponent.
 std::optional<double> Decimal(std::string_view text) {
   int points = 0, digits = 0;
   for (const char c : text) {

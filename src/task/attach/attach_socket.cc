@@ -31,8 +31,8 @@ struct Address {
   socklen_t length = 0;
 };
 
-// The address of an abstract socket. Such a socket needs no folder that both sides can access, and
-// it disappears with its listener.
+// The address of an abstract socket, which needs no folder that both sides can access and
+// disappears with its listener.
 Address AddressOf(std::string_view name) {
   Address made;
   made.address.sun_family = AF_UNIX;
@@ -183,8 +183,8 @@ Result<std::optional<AttachSocket::Received>> AttachSocket::Receive() {
   return received;
 }
 
-// Any user can connect to the socket. The queue is as long as the kernel allows, so that it is hard
-// to fill.
+// Any user can connect to the socket, so its queue is as long as the kernel allows and hard to
+// fill.
 Result<AttachListener> AttachListener::Open() {
   std::array<unsigned char, kNameBytes> chance{};
   if (::getrandom(chance.data(), chance.size(), 0) != static_cast<ssize_t>(chance.size()))

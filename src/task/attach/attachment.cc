@@ -123,7 +123,7 @@ void Attachment::Type() {
   if (typed_.empty()) return;
   const ssize_t n = ::write(master_.get(), typed_.data(), typed_.size());
   if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
-  // No process has the terminal open any more, so typed bytes are dropped.
+  // No process has the terminal open, so typed bytes are dropped.
   typed_.erase(0, n < 0 ? typed_.size() : static_cast<std::size_t>(n));
 }
 
@@ -156,8 +156,8 @@ Attachment::Asked Attachment::Handle() {
       unsent_.clear();
     }
   }
-  // While typed input is pending, the socket is not read, so a hang-up must be detected here.
-  // Otherwise poll() would return immediately every time.
+  // While typed input is pending, the socket is not read, so a hang-up must be detected here;
+  // otherwise poll() would return immediately every time.
   pollfd hangup{socket_.fd(), 0, 0};
   if (socket_ && !typed_.empty() && ::poll(&hangup, 1, 0) == 1 &&
       (hangup.revents & (POLLHUP | POLLERR)) != 0) {

@@ -24,12 +24,12 @@ class Attachment {
   // client belongs to another user, or if the machine has no free terminal.
   static Result<Attachment> Open(const std::string& name, bool terminal, uid_t owner);
 
-  // The task's stdin. With a terminal, this is also its stdout and stderr. This object owns the
-  // descriptor until the task has started.
+  // The task's stdin; with a terminal, also its stdout and stderr. Owned by this object until the
+  // task has started.
   int task_end() const { return task_end_.get(); }
   void CloseTaskEnd() { task_end_.reset(); }
   bool has_terminal() const { return static_cast<bool>(master_); }
-  // A duplicate of the terminal's descriptor, for reading the task's output. Empty without a
+  // A duplicate of the terminal's descriptor, for reading the task's output. Empty if there is no
   // terminal.
   base::UniqueFd TerminalOutput() const;
 
@@ -39,10 +39,9 @@ class Attachment {
   short socket_events() const;
   int terminal_fd() const { return typed_.empty() ? -1 : master_.get(); }
 
-  // Returns false while the client cannot keep up; the task's output must not be read during that
-  // time.
+  // False while the client cannot keep up. In that case, do not read the task's output.
   bool Ready() const { return unsent_.empty(); }
-  // Sends the message immediately or later, in order. Messages are dropped once the client is gone.
+  // Sends or queues the message, preserving order. Drops it if the client is gone.
   void Tell(AttachMessage message);
   struct Asked {
     std::vector<int> signals;

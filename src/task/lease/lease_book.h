@@ -20,7 +20,7 @@ namespace carma::task {
 
 class LeaseBook {
  public:
-  // Whether the lease is granted but not adopted yet.
+  // Returns true if the lease is granted but not adopted yet.
   bool Granted(core::TaskId id) const;
   bool Adopted(core::TaskId id) const;
   // All waiting, granted and adopted leases.
@@ -33,9 +33,9 @@ class LeaseBook {
   std::optional<LeaseProcess> ProcessOf(core::TaskId id) const;
   // Returns kConflict if the process cannot have a lease.
   Result<Unit> MayHaveLease(pid_t pid) const;
-  // pids: the processes that use the GPUs of a step's lease, as reported by the driver. If one of
-  // them is new, records the files that the lease's processes write to, because Outputs() needs
-  // these files after the processes have exited.
+  // pids: processes that use the GPUs of a step's lease, as reported by the driver. If one of them
+  // is new, records the files that the lease's processes write to, because Outputs() needs these
+  // after the processes have exited.
   void SeenOnGpus(core::TaskId id, const std::vector<pid_t>& pids);
   std::vector<std::string> Outputs(core::TaskId id) const;
 
@@ -47,8 +47,8 @@ class LeaseBook {
   Lease* Find(core::TaskId id);
   const Lease* Find(core::TaskId id) const;
   Lease* Find(core::TaskId id, int attempt);
-  // Checks that the process may adopt the lease. Returns true if the process has already adopted
-  // it. Returns the same errors as LeaseLauncher::AdoptLease.
+  // Checks that the process may adopt the lease. Returns true if it has already adopted it, or the
+  // same errors as LeaseLauncher::AdoptLease.
   Result<bool> MayAdopt(core::TaskId id, const LeaseProcess& process) const;
 
   std::map<core::TaskId, Lease> leases_;
@@ -62,7 +62,7 @@ class LeaseBook {
 // has too many processes. Also fails on disk errors.
 Result<Unit> AddLeaseMember(Lease& lease, LeaseMember member);
 
-// The environment variables for a granted lease's process.
+// Environment variables for the process of a granted lease.
 std::map<std::string, std::string> EnvironmentOf(const LaunchOrder& order);
 
 // How a lease is assumed to have ended if its processes exited without a report to carmad.

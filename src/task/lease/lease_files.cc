@@ -37,7 +37,7 @@ Result<Unit> Append(const std::string& dir, int flags, std::string_view lines) {
   return Unit{};
 }
 
-// Returns the text that follows `kind` in each line that begins with it.
+// Returns the rest of each line that begins with `kind`.
 std::vector<std::string> LinesOf(const std::string& dir, std::string_view kind) {
   std::vector<std::string> lines;
   const std::string text = base::ReadFile(dir + "/" + kLeaseFile, kMaxFile).value_or("");

@@ -1,6 +1,6 @@
 // The record of a granted lease in its attempt's folder, and the reports that keepers leave while
 // no carmad is running. Lines are appended to one file per lease, because creating several files
-// would be the main cost of a lease.
+// would dominate the cost of a lease.
 #pragma once
 
 #include <chrono>
@@ -66,7 +66,7 @@ struct Lease {
   std::chrono::milliseconds look_in{};
 };
 
-// Stores the grant. While the machine is up, readers see a whole line or nothing. The file is not
+// Stores the grant. Unless the machine goes down, readers see a complete line or nothing. Not
 // synced, because a power failure would also kill the lease's processes. On a system error, nothing
 // is stored.
 Result<Unit> KeepGrant(const Lease& lease);
@@ -80,8 +80,8 @@ std::optional<Lease> ReadGrant(const std::string& dir);
 std::vector<LeaseMember> ReadMembers(const std::string& dir);
 std::optional<LeaseEnd> ReadEnd(const std::string& dir);
 
-// The end that one of the lease's keepers reported; empty if there is none. ends_dir: as in
-// LeaseLauncher::Options.
+// How the lease ended, as reported by one of its keepers; empty if none has reported. ends_dir: as
+// in LeaseLauncher::Options.
 std::optional<LeaseEnd> ReadLeftEnd(const std::string& ends_dir, core::TaskId id,
                                     const Lease& lease);
 void DropLeftEnd(const std::string& ends_dir, core::TaskId id);

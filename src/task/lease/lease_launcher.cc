@@ -25,14 +25,14 @@ namespace {
 using SteadyClock = std::chrono::steady_clock;
 
 constexpr std::chrono::seconds kKillAgain{1};
-// Time between two checks of a process for which no file descriptor was available.
+// Interval between checks of a process for which no file descriptor was available.
 constexpr std::chrono::milliseconds kLook{200};
-// Time until the first check of whether the command has started. The time doubles with each check,
-// up to kLook.
+// Delay before first checking whether the command has started. Doubles with each check, up to
+// kLook.
 constexpr std::chrono::milliseconds kFirstLook{1};
 
-// The LauncherPoll key for the launcher that starts all tasks other than leases. For a lease's
-// processes, the key is the lease's number.
+// LauncherPoll key of the launcher for all tasks other than leases. Processes of a lease use the
+// lease's number as their key.
 constexpr std::uint64_t kOthers = 0;
 
 ShimEvent EventOf(ShimEventKind kind, core::TaskId id, int attempt) {
@@ -158,7 +158,7 @@ class RealLeaseLauncher final : public LeaseLauncher {
     SignalProcesses(*lease, *number, options_.daemon, /*handlers_only=*/true);
   }
 
-  // Restores the lease, so a restarted daemon sees the same state as before.
+  // Restores the lease, so that a restarted daemon sees the same state as before.
   void Adopt(const KnownAttempt& attempt) override {
     std::optional<Lease> known = ReadGrant(attempt.dir);
     if (!known) return others_->Adopt(attempt);
@@ -307,7 +307,7 @@ class RealLeaseLauncher final : public LeaseLauncher {
   }
 
   // A process that is still waiting can be terminated only by a signal. So if the lease ended
-  // without a signal, its process must have started, even if the start was not observed.
+  // without one, its process must have started, even if the start was not observed.
   void End(core::TaskId id, const LeaseEnd& end) {
     Lease& lease = *Find(id);
     if (!lease.begun) LookWhetherBegun(id, lease);

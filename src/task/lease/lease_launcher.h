@@ -1,5 +1,5 @@
-// Handles leases, which are tasks whose process is not started by carmad. When the core starts such
-// a task, its GPUs are granted, and the launcher waits until the intended process adopts the lease.
+// Handles leases: tasks whose process carmad does not start itself. When the core starts such a
+// task, its GPUs are granted, and the launcher waits until the intended process adopts the lease.
 // From then on, that process is the task. When it exits, for whatever reason, the attempt ends
 // without a report.
 //
@@ -46,9 +46,9 @@ class LeaseLauncher : public Launcher, public LeaseBook {
     std::chrono::milliseconds kill_limit{10'000};
     // This process and its ancestors cannot have a lease (lease_processes.h).
     pid_t daemon = ::getpid();
-    // Folder in which keepers leave their reports, one JSON file per lease. The file is named after
-    // the lease's id and contains exit_code, signal, stderr_tail and the keeper's pid. It must
-    // belong to root or to this process's user. Empty: no such folder.
+    // Folder in which keepers leave their reports. Each report is a JSON file named after the
+    // lease's id, with exit_code, signal, stderr_tail and the keeper's pid. It must belong to root
+    // or to this process's user. Empty means that there is no such folder.
     std::string ends_dir;
   };
   // Called from Poll(), on the owner's loop.
@@ -56,7 +56,7 @@ class LeaseLauncher : public Launcher, public LeaseBook {
     std::function<void(core::TaskId)> gone;     // a waiting process has exited
     std::function<void(core::TaskId)> granted;  // Granted() is true from now on
     // The process is a keeper of the lease, so its descendants belong to the task too. Called after
-    // the event that reports the start of the task.
+    // the event that reports the task's start.
     std::function<void(core::TaskId, const base::ProcessId&)> joined = nullptr;
   };
 
@@ -64,7 +64,7 @@ class LeaseLauncher : public Launcher, public LeaseBook {
   static Result<std::unique_ptr<LeaseLauncher>> Make(std::unique_ptr<Launcher> others,
                                                      Options options);
   virtual void Listen(Listener listener) = 0;
-  // Watches a waiting lease's process. Call it once the lease is durable, and again after a
+  // Watches the process of a waiting lease. Call it once the lease is durable, and again after a
   // restart.
   virtual void Watch(core::TaskId id, const LeaseProcess& process,
                      const std::optional<LeaseKey>& key = {}) = 0;

@@ -28,7 +28,7 @@ using ::testing::IsEmpty;
 
 constexpr core::TaskId kTask{7};
 
-// A child process for which a lease may be granted. By default it only sleeps.
+// A child process that may be granted a lease. By default it only sleeps.
 class Stranger {
  public:
   explicit Stranger(const std::vector<std::string>& command = {"sleep", "10000"},
@@ -68,7 +68,7 @@ class Stranger {
 
 constexpr uid_t kNobody = 65'534;
 
-// A process that root starts for another user. It only waits.
+// A process that root starts as another user. It only waits.
 class Bystander {
  public:
   explicit Bystander(uid_t uid, uid_t effective = kNobody) {

@@ -22,9 +22,9 @@ constexpr std::size_t kMaxStatusBytes = 65'536;
 // A shim that an earlier daemon started is not a child of this daemon, but it still has this name.
 constexpr std::string_view kShim = "carma-shim";
 
-// Whether an unprivileged process of this user could signal the process. This is the kernel's own
-// rule: the real or the saved UID must match. /proc/PID may have a different owner if the program
-// changed its UID or cannot be dumped.
+// Returns true if an unprivileged process of this user could signal the process. As in the kernel,
+// the real or the saved UID must match. /proc/PID may have a different owner if the program changed
+// its UID or is not dumpable.
 bool RunsAs(pid_t pid, std::uint32_t uid) {
   const std::string ids = base::NamedLine(fmt::format("/proc/{}/status", pid), "Uid:");
   const std::vector<std::string_view> words = base::SplitWords(ids);
@@ -40,8 +40,8 @@ bool IsAbove(pid_t pid, pid_t below) {
   return false;
 }
 
-// The children of all threads of the process, as listed by the kernel. This avoids scanning all
-// processes on the machine.
+// Children of all threads of the process, as listed by the kernel. Avoids scanning all processes on
+// the machine.
 std::vector<pid_t> ChildrenOf(pid_t pid) {
   std::vector<pid_t> children;
   std::error_code ignored;

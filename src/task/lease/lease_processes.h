@@ -13,27 +13,27 @@
 
 namespace carma::task {
 
-// Returns why this process cannot have a lease, for example "is carmad". Also refused are process
-// 1, the ancestors of carmad, and carmad's helpers. Empty if it can have a lease.
+// Returns why this process cannot have a lease, for example "is carmad"; empty if it can. Process
+// 1, the ancestors of carmad and carmad's helpers cannot have one either.
 std::optional<std::string> WhyNoLease(pid_t pid, pid_t daemon);
 
-// Whether `process` is `above` or a descendant of it.
+// Returns true if `process` is `above` or one of its descendants.
 bool IsBelow(const base::ProcessId& process, const base::ProcessId& above);
 
-// The members of the lease and their descendants, without its keepers. Never includes carmad or its
+// The members of the lease and their descendants, excluding its keepers. Never includes carmad, its
 // helpers, or processes of a member that cannot have a lease.
 std::vector<base::ProcessStat> ProcessesOf(const Lease& lease, pid_t daemon);
-// Sends a signal to those of ProcessesOf() that run as the lease's owner. Processes of other users
-// (for example those started with su) are not signalled. handlers_only: signals only processes that
-// have a handler for this signal.
+// Signals those of ProcessesOf() that run as the lease's owner. Processes of other users (for
+// example those started with su) are left alone. handlers_only: skips processes that have no
+// handler for the signal.
 void SignalProcesses(const Lease& lease, int number, pid_t daemon, bool handlers_only = false);
 
-// "INODE PATH" of each file that the lease's processes have open for writing, including their
-// output files. Reads links in /proc instead of opening files, because opening could hang.
+// Returns "INODE PATH" for each file that the lease's processes have open for writing, including
+// their output files. Reads links in /proc instead of opening files, because opening could hang.
 std::vector<std::string> OutputsOf(const Lease& lease, pid_t daemon);
 
-// Whether the waiting process, or the children of its keeper, are stopped (SIGSTOP, Ctrl-Z). A job
-// that Slurm has suspended by freezing its cgroup does not count as stopped.
+// Returns true if the waiting process or the children of its keeper are stopped (SIGSTOP, Ctrl-Z).
+// A job that Slurm suspended by freezing its cgroup does not count as stopped.
 bool IsStopped(const Lease& lease);
 
 }  // namespace carma::task

@@ -1,5 +1,5 @@
-// Plain values and functions for MPS: control daemons by user and GPU, their folders and replies,
-// and the environment of their clients. See docs/server/collocation.md for the facts and rules.
+// Data types and functions for MPS: control daemons by user and GPU, their folders and replies, and
+// the environment of their clients. docs/server/collocation.md has the facts and rules.
 #pragma once
 
 #include <sys/types.h>
@@ -24,9 +24,9 @@ enum class MpsScope {
 };
 
 // One control daemon with one server, for one user and one or more GPUs. With one server per GPU, a
-// fault does not affect other GPUs. With one server for all GPUs, a task on several GPUs can be a
-// client. Users do not share a server, except for the shared server, which belongs to root, runs in
-// multi-user mode and does not isolate the users' processes from each other.
+// fault does not affect other GPUs; with one server for all GPUs, a task on several GPUs can be a
+// client. Users never share a server, except for the shared one, which belongs to root, runs in
+// multi-user mode, and does not isolate users' processes from each other.
 struct MpsServerId {
   std::uint32_t uid = 0;
   std::uint32_t gid = 0;
@@ -42,8 +42,8 @@ std::string MpsServerName(const MpsServerId& id);
 MpsServerId MpsServerNamed(std::uint32_t uid, std::uint32_t gid, const std::string& name);
 
 // The last component of a server folder's path: the end of the last GPU's UUID, followed by the
-// number of GPUs if there are several. The name is short because the folder contains a Unix socket,
-// whose path may have at most 107 bytes.
+// number of GPUs if there are several. Kept short because the folder contains a Unix socket, whose
+// path is limited to 107 bytes.
 std::string MpsFolderName(const std::string& gpus);
 // First component of the path: the UID, or kSharedMpsFolder for the shared server.
 inline constexpr char kSharedMpsFolder[] = "shared";
@@ -54,13 +54,13 @@ std::string MpsPipeDir(const std::string& dir, const MpsServerId& id);
 std::string MpsLogDir(const std::string& dir, const MpsServerId& id);
 std::string MpsLogName(const std::string& gpus);  // last component of the log directory's path
 
-// Whether MPS can enforce a memory limit per process. This requires a server with one GPU, which is
-// then device 0 in every process. With several GPUs, a process may see only some of them, like each
-// worker of a launcher. CUDA then silently ignores the limits, because it finds more limits than
-// devices.
+// Returns true if MPS can enforce a memory limit per process. This requires a server with one GPU,
+// which is then device 0 in every process. With several GPUs, a process may see only some of them,
+// as the workers of a launcher do. CUDA then silently ignores the limits, because there are more
+// limits than devices.
 bool MpsLimitHolds(const std::string& gpus);
-// Environment of a client task. It includes the task's limits and its priority among its server's
-// clients: normal for a latency-sensitive task, otherwise below normal.
+// Environment of a client task, including its limits and its priority among the server's clients:
+// normal for a latency-sensitive task, otherwise below normal.
 std::map<std::string, std::string> MpsClientEnvironment(const std::string& dir,
                                                         const MpsServerId& id,
                                                         const core::Sharing& sharing, bool serves);
@@ -72,7 +72,7 @@ std::map<std::string, std::string> WithoutMpsEnvironment();
 
 // Parses PIDs, one per line, as in the replies to get_server_list and get_client_list. With
 // protocol 3, the PID is the first value of each CSV line of `client list`. Returns kInvalid if a
-// line is malformed (the message quotes it), or for more than 4096 lines.
+// line is malformed (the message quotes it) or if there are more than 4096 lines.
 Result<std::vector<pid_t>> ParseMpsPids(std::string_view text);
 
 enum class MpsServerState {
@@ -81,10 +81,10 @@ enum class MpsServerState {
   kFault,    // after a client's fault: no new clients join until the affected clients are gone
   kUnknown,  // running; drivers before branch 550 report nothing more
 };
-// Returns kNotFound if the server does not exist or has exited, kInvalid if the reply is unknown.
+// Returns kNotFound if the server does not exist or has exited, kInvalid for an unknown reply.
 Result<MpsServerState> ParseMpsServerState(std::string_view text);
 
-// One server in the reply to `server list` of protocol 3, in which servers have names.
+// One server in a protocol 3 reply to `server list`, where servers have names.
 struct MpsServerRow {
   std::string name;
   std::uint32_t uid = 0;
@@ -108,13 +108,13 @@ struct MpsPartitions {
   std::vector<MpsPartition> partitions;
 };
 // gpu: the GPU's UUID; the reply contains only a prefix of it. Returns kInvalid if a line is
-// malformed, or kUnavailable if no line is for this GPU. The message quotes the line or the reply.
+// malformed and kUnavailable if none is for this GPU. The message quotes the line or the reply.
 Result<MpsPartitions> ParseMpsPartitions(std::string_view text, const std::string& gpu);
 // Extracts a new partition's id from the reply to `sm_partition add`. If it contains none, returns
 // kUnavailable and quotes the reply.
 Result<std::string> ParseMpsPartitionAdded(std::string_view text, const std::string& gpu);
-// Converts a share of the SMs (0..1) to a number of chunks. Rounds down, so that shares with a sum
-// of at most 1 fit together, but returns at least 1.
+// Converts a share of the SMs (0..1) to a number of chunks. Rounds down, so that shares that add up
+// to at most 1 fit together, but returns at least 1.
 int MpsChunks(double share, const MpsPartitions& of);
 
 // Checks the reply to terminate_client, which is empty or 0 on success. Otherwise returns
@@ -125,9 +125,9 @@ Result<Unit> ParseMpsTermination(std::string_view text);
 
 // The text of the last non-empty line; empty if there is none.
 std::string LastMpsLogText(std::string_view log);
-// Whether control.log reports that this server accepts clients.
+// Returns true if control.log reports that this server accepts clients.
 bool SaysMpsServerReady(std::string_view log, pid_t server);
-// Whether control.log reports that a server has exited. Both logs are written in order, so
+// Returns true if control.log reports that a server has exited. Both logs are written in order, so
 // server.log is complete by then.
 bool SaysMpsServerEnded(std::string_view log);
 

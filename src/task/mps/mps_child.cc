@@ -41,7 +41,7 @@ Result<UniqueFd> OpenBase(const std::string& dir) {
   return fd;
 }
 
-// Makes the folder if it is missing. Only its owner may have access, except that all users may pass
+// Creates the folder if it is missing. Only its owner has access, except that all users may pass
 // through a shared server's folder.
 Result<UniqueFd> OpenOwn(const UniqueFd& parent, const std::string& name, uid_t uid, gid_t gid,
                          bool shared = false) {
@@ -86,8 +86,8 @@ Result<Unit> MakeFolders(const MpsOrder& order, const UniqueFd& mine) {
 
 std::vector<std::string> Environment(const MpsOrder& order, const UserInfo& user) {
   std::map<std::string, std::string> environment = order.environment;
-  // The control daemon looks for the server program on PATH. The control program's own folder has a
-  // server program of the same version.
+  // The control daemon searches PATH for the server program. The control program's own folder has
+  // one of the same version.
   const std::string& program = order.argv.front();
   environment["PATH"] = program.substr(0, program.rfind('/')) +
                         ":/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -144,7 +144,7 @@ Result<MpsOrder> ParseMpsArguments(const std::vector<std::string>& arguments) {
         "PROGRAM");
   };
   if (arguments.size() < 6) return fail();
-  // The highest valid ID. To the kernel, the next number means "leave unchanged".
+  // The highest valid ID; the kernel takes the next number to mean "leave unchanged".
   constexpr std::int64_t kMaxId = 0xfffffffe;
   const std::optional<std::int64_t> uid = base::ParseInt(arguments[1]);
   const std::optional<std::int64_t> gid = base::ParseInt(arguments[2]);

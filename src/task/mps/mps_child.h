@@ -26,10 +26,10 @@ Result<MpsOrder> ParseMpsArguments(const std::vector<std::string>& arguments);
 
 // Creates <dir>/<owner> (owned by the user, mode 0700; 0711 for a shared server). Then, with the
 // user's privileges, creates its subfolders without following links and, for "-d", sets aside the
-// previous daemon's logs. Finally, executes the program with the server's user and groups, no new
-// privileges, its own session, default signals, and an environment with only HOME, USER, LOGNAME,
-// PATH (the program's folder first), the MPS folders, the GPU and the order's additions. May block
-// on the user database. Returns only on failure, with a line on stderr.
+// previous daemon's logs. Finally, executes the program in its own session with the server's user
+// and groups, no new privileges, default signals, and an environment with only HOME, USER, LOGNAME,
+// PATH (the program's folder first), the MPS folders, the GPU and the order's extra variables. May
+// block on the user database. Returns only on failure, with a line on stderr.
 int RunMpsChild(const std::vector<std::string>& arguments);
 
 inline constexpr int kMpsChildFailed = 3;

@@ -39,15 +39,15 @@ constexpr const char* kClientList = "the MPS control daemon's client list";
 constexpr std::size_t kMaxAnswer = 256 << 10;
 constexpr int kLookAgainMs = 20;
 constexpr milliseconds kAfterKill{500};
-// How long a control daemon may take to lock its folder after it starts. This is short, because
-// callers may wait this long after their deadline (daemon/mps_servers.cc).
+// How long a control daemon may take to lock its folder after it starts. Short, because callers may
+// wait this much longer than their deadline (daemon/mps_servers.cc).
 constexpr milliseconds kLockTaken{200};
-// Time between two queries. Each query starts a process and adds lines to the control daemon's log.
+// Interval between queries. Each query starts a process and adds lines to the control daemon's log.
 constexpr int kAskAgainMs = 100;
-// How long to wait for the control daemon to log that a server has exited. The server's own log is
-// complete at that point.
+// How long to wait for the control daemon to log that a server has exited. By then, the server's
+// own log is complete.
 constexpr milliseconds kLastWords{300};
-// How long an unresponsive control daemon may take to exit.
+// How long to wait for an unresponsive control daemon to exit.
 constexpr milliseconds kUnaskedEnd{2'000};
 
 int MsUntil(Deadline deadline) {
@@ -142,8 +142,8 @@ Result<std::string> MpsControl::Ask(const std::string& command, Deadline deadlin
   return Run({}, command + "\n", deadline);
 }
 
-// Kills a control daemon that did not respond in time. The daemon may have left its starter's
-// session before the starter was killed, and it may not have taken its lock yet.
+// Kills a control daemon that did not respond in time. The daemon may have moved to its own session
+// before its parent was killed, and may not have taken its lock yet.
 void MpsControl::EndLate() const {
   const Deadline patience = Clock::now() + kLockTaken;
   while (!Daemon() && MsUntil(patience) > 0) ::poll(nullptr, 0, kLookAgainMs);
@@ -272,8 +272,8 @@ Result<MpsServer> MpsControl::Ready(Deadline deadline, bool partitions) const {
     starting = *server;
     if (!starting) {
       if (asked) return std::unexpected(WhyNoServer(*asked, said));
-      // Starts a server now. Otherwise the first client would wait for the server, or silently run
-      // without it.
+      // Start a server now; otherwise the first client would wait for it or silently run without
+      // it.
       asked = logs_.Mark();
       said = CARMA_TRY(StartServer(deadline));
       continue;

@@ -1,6 +1,6 @@
 // Communicates with one server's control daemon through NVIDIA's control program, using the
 // daemon's protocol version (2 if carmad started the daemon). Every call may block until its
-// deadline, so calls belong on worker threads, never on the loop.
+// deadline, so calls belong on worker threads, never on the event loop.
 #pragma once
 
 #include <chrono>
@@ -49,29 +49,29 @@ class MpsControl {
   // (mps_files.h), if it belongs to the server's user. Does not contact the daemon.
   std::optional<base::ProcessId> Daemon() const;
 
-  // Starts daemon and server if they are not running, and waits until the server accepts clients.
-  // If the server exits during startup, the call fails immediately, and the error contains the
-  // cause from its log. A server that does not become ready is stopped. partitions: whether a
-  // daemon that this call starts should divide the SMs, if the driver can do that. Every error
-  // message is a sentence. On failure, returns kNotFound (no such program), kUnavailable (refused,
-  // exited, no reply in time, the server is in a faulted state), kDenied or kIo.
+  // Starts the daemon and the server if they are not running, and waits until the server accepts
+  // clients. If the server exits during startup, fails immediately with the cause from its log.
+  // Stops a server that does not become ready. partitions: whether a daemon started by this call
+  // should divide the SMs, if the driver can do that. Every error message is a full sentence.
+  // Returns kNotFound (no such program), kUnavailable (refused, exited, no reply in time, the
+  // server is in a faulted state), kDenied or kIo.
   Result<MpsServer> Ready(Deadline deadline, bool partitions = false) const;
   // Starts the daemon, queries it and stops it again, without starting a server. The folder must be
   // unused. Returns the same errors as Ready().
   Result<MpsAbilities> Try(Deadline deadline) const;
   // The running server; empty if it or the daemon is down. Fails if a reply is late or invalid.
-  // known: the server that ran at the last call. While it runs, one query is enough.
+  // known: the server found by the last call; while it runs, one query is enough.
   Result<std::optional<MpsServer>> Look(
       Deadline deadline, const std::optional<base::ProcessId>& known = std::nullopt) const;
   // Terminates the client's GPU context cleanly. The process continues and gets error 810.
   Result<Unit> TerminateClient(const MpsServer& server, pid_t client, Deadline deadline) const;
 
   // ---- static SM partitions of a server with one GPU ----
-  // Whether the running daemon divides the SMs, so that each client needs a partition.
+  // Returns true if the running daemon divides the SMs, so that each client needs a partition.
   bool DividesSms() const;
   Result<MpsPartitions> Partitions(Deadline deadline) const;
-  // Makes a new partition with this share of the SMs. Returns kConflict if other partitions leave
-  // too few SMs, and kUnavailable if the daemon refuses for a different reason or does not reply.
+  // Creates a partition with this share of the SMs. Returns kConflict if other partitions leave too
+  // few SMs, and kUnavailable if the daemon refuses for a different reason or does not reply.
   Result<MpsPartition> AddPartition(double share, Deadline deadline) const;
   // Returns kUnavailable if the daemon does not reply. The content of the reply is not checked.
   Result<Unit> RemovePartition(const std::string& partition, Deadline deadline) const;
@@ -84,7 +84,7 @@ class MpsControl {
 
  private:
   Result<Unit> Start(Deadline deadline, bool partitions) const;
-  // Whether the control program offers static SM partitions, according to its help.
+  // Returns true if the control program's help mentions static SM partitions.
   bool OffersPartitions(Deadline deadline) const;
   // The control program's option for a shared server. Returns kDenied if the program has no such
   // option or this process is not root, and other errors if its help could not be read.
@@ -99,7 +99,7 @@ class MpsControl {
   Result<std::optional<MpsServer>> LookFor(pid_t pid, Deadline deadline) const;
   Result<std::optional<MpsServer>> LookForNamed(Deadline deadline) const;
   Result<std::string> StartServer(Deadline deadline) const;
-  // Sends protocol 2 commands, one per line, and returns the replies. Fails if they are late.
+  // Sends protocol 2 commands, one per line, and returns the replies. Fails on timeout.
   Result<std::string> Ask(const std::string& command, Deadline deadline) const;
   Result<std::string> Run(const std::vector<std::string>& arguments, const std::string& input,
                           Deadline deadline) const;
@@ -109,9 +109,9 @@ class MpsControl {
   MpsLogs logs_;
 };
 
-// Whether MPS works: runs MpsControl::Try() as this process's user in a temporary folder and
-// ignores setup.dir. shared: tests a server for all users. Returns kDenied if this driver or user
-// cannot run one.
+// Tests whether MPS works by running MpsControl::Try() as this process's user in a temporary
+// folder; ignores setup.dir. shared: tests a server for all users. Returns kDenied if this driver
+// or user cannot run one.
 Result<MpsAbilities> TryMps(MpsSetup setup, bool shared, MpsControl::Deadline deadline);
 
 // Finds the control daemons that an earlier carmad left running below setup.dir, and returns their

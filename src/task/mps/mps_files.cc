@@ -30,7 +30,7 @@ UniqueFd OpenFolder(int parent, const std::string& name) {
 }
 
 // Only mps_dir itself belongs to carmad. The folders below it belong to users, who may put links
-// there, so OpenFolder() follows no link.
+// there, so OpenFolder() does not follow links.
 UniqueFd OpenUserFolder(const std::string& dir, const MpsServerId& id) {
   const UniqueFd base(::open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   return base ? OpenFolder(base.get(), MpsOwnerFolder(id)) : UniqueFd();
@@ -55,7 +55,7 @@ OpenLog Open(const std::string& dir, const MpsServerId& id, const char* name, in
 
 std::string ReadSince(const OpenLog& log, std::int64_t mark) {
   if (!log.fd) return "";
-  // A log that has been truncated since the mark is read from its beginning.
+  // A log that has been truncated since the mark is read from the start.
   const off_t from = std::max<off_t>(mark > log.size ? 0 : mark, log.size - kMostRead);
   std::string text(static_cast<std::size_t>(log.size - from), '\0');
   const ssize_t got = ::pread(log.fd.get(), text.data(), text.size(), from);

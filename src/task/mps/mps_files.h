@@ -4,11 +4,11 @@
 // only files owned by the server's user.
 //
 // The contents of the files were observed with NVIDIA's programs (docs/server/collocation.md, "What
-// NVIDIA's programs do"). A daemon is identified only by its lock. A daemon of any branch takes the
-// lock before it listens and holds the lock until it exits. The kernel reports the holder and
-// releases the lock no matter how the daemon exits. The pid file exists only in branch 550 and
-// newer, and outlives a killed daemon. Connecting to the daemon's socket would identify its process
-// too, but this fails while the daemon is busy, and the daemon logs each attempt.
+// NVIDIA's programs do"). A daemon is identified only by its lock, which daemons of all branches
+// take before they listen and hold until they exit. The kernel reports the holder and releases the
+// lock no matter how the daemon exits. The pid file exists only in branch 550 and newer, and
+// outlives a killed daemon. Connecting to the daemon's socket would identify its process too, but
+// this fails while the daemon is busy, and the daemon logs each attempt.
 #pragma once
 
 #include <sys/types.h>
@@ -24,15 +24,15 @@ namespace carma::task {
 // The process that holds this pipe directory's lock. Never blocks.
 std::optional<pid_t> MpsLockHolder(const std::string& pipe_dir);
 
-// Whether a control daemon uses protocol 3 (branch 615 and newer), according to its environment or,
-// failing that, its options.
+// Returns true if a control daemon uses protocol 3 (branch 615 and newer), according to its
+// environment or, failing that, its options.
 bool MpsSpeaksThree(pid_t daemon);
 
-// Whether a control daemon was started with static SM partitions, according to its options. This
-// cannot change while it runs.
+// Returns true if a control daemon was started with static SM partitions, according to its options.
+// This cannot change while it runs.
 bool MpsDividesSms(pid_t daemon);
 
-// The lengths of the two logs at a point in time, so that later additions can be read.
+// Lengths of the two logs at some point, used to read what is added later.
 struct MpsLogMark {
   std::int64_t control = 0;
   std::int64_t server = 0;
@@ -56,7 +56,7 @@ class MpsLogs {
 };
 
 // Removes the pipe directory of a server whose daemon has exited, and the daemon's files in it, but
-// keeps the logs. If the directory contains other files, it is kept together with them.
+// keeps the logs. Keeps the directory if it contains other files.
 void RemoveMpsPipeDir(const std::string& dir, const MpsServerId& id);
 
 }  // namespace carma::task

@@ -17,7 +17,7 @@
 namespace carma::task {
 namespace {
 
-// How long a killed program may take to exit.
+// How long to wait for a killed program to exit.
 constexpr int kAfterKillMs = 500;
 
 // A program that writes more than this is killed, because no process is charged for the memory that

@@ -14,7 +14,7 @@ struct RunRequest {
   std::vector<std::string> words;
   std::string input = {};       // standard input of the program
   std::string more_input = {};  // content of its descriptor 3; empty: not opened
-  // The program's environment as "NAME=value" strings; empty: this process's own environment.
+  // The program's environment as "NAME=value" strings; empty means this process's own.
   std::optional<std::vector<std::string>> environment = {};
   std::string folder = "/";                 // working folder; empty: this process's own
   std::size_t kept = 4096;                  // maximum bytes returned of `output`, and of `errors`
@@ -30,8 +30,8 @@ struct RunResult {
   std::string output;  // only the beginning; the same for `errors`
   std::string errors;
 };
-// Runs the program without a shell. The caller is not blocked by a program that does not read its
-// input, or by one that survives a kill. Fails with kNotFound (no such program) or kUnavailable.
+// Runs the program without a shell. Does not block the caller if the program ignores its input or
+// survives a kill. Fails with kNotFound (no such program) or kUnavailable.
 Result<RunResult> RunBounded(const RunRequest& request);
 
 }  // namespace carma::task

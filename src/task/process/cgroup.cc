@@ -30,7 +30,7 @@ bool WriteTo(const std::string& path, std::string_view text) {
   return fd && base::WriteAll(fd.get(), text).has_value();
 }
 
-// The mount of the v2 tree: (root within the tree, mount point). Both are empty if it is not
+// The mount of the v2 tree as (root within the tree, mount point). Both are empty if it is not
 // mounted.
 std::pair<std::string, std::string> FindMount(std::string_view mountinfo) {
   for (const std::string_view line : base::Split(mountinfo, '\n')) {
@@ -138,7 +138,7 @@ CgroupControls EnableControls(const CgroupBase& base) {
   const bool empty = own && base::Trim(*own).empty();
   if (!wanted.empty() && empty) {
     const std::string control = base.path + "/cgroup.subtree_control";
-    // Controllers are enabled one by one if the kernel refuses them together.
+    // If the kernel refuses to enable all controllers together, enable them one by one.
     if (WriteTo(control, base::Trim(wanted))) {
       on.insert(there.begin(), there.end());
     } else {
@@ -174,8 +174,7 @@ CgroupControls EnableControls(const CgroupBase& base) {
 
 Result<TaskCgroup> TaskCgroup::Create(const std::string& base, const std::string& name) {
   const std::string path = base + "/" + name;
-  // A group of this name may be left over from before a restart of the container. It is replaced if
-  // it is empty.
+  // A restarted container may have left a group of this name, which is replaced if it is empty.
   if (::mkdir(path.c_str(), 0755) != 0 &&
       !(errno == EEXIST && RemoveCgroup(path) && ::mkdir(path.c_str(), 0755) == 0)) {
     return FailErrno(errno, path);
@@ -215,7 +214,7 @@ bool TaskCgroup::ConfineTo(const std::string& path, const std::string& cores) {
 }
 
 bool TaskCgroup::LimitMemory(std::int64_t mib) const {
-  // If the kernel supports it, the group gets no swap and is killed as a whole. The limit itself
+  // Where the kernel supports it, the group gets no swap and is killed as a whole. The limit itself
   // always applies.
   (void)WriteTo(path_ + "/memory.oom.group", "1");
   (void)WriteTo(path_ + "/memory.swap.max", "0");

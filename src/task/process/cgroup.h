@@ -1,6 +1,6 @@
-// Control groups (version 2). Each task's processes are in a group, so that all of them can be
-// killed and the kernel's memory kills can be counted. Groups are optional: without a writable
-// tree, process groups and a search for descendants are used instead.
+// Control groups (version 2). Each task's processes are in a group, so that they can all be killed
+// and the kernel's OOM kills can be counted. Groups are optional: without a writable tree, process
+// groups and a search for descendants are used instead.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace carma::task {
 
-// A cgroup in which this process may make groups.
+// A cgroup in which this process may create groups.
 struct CgroupBase {
   std::string root;    // mount point of the v2 tree, for example "/sys/fs/cgroup"
   std::string path;    // folder below `root` where this process may make groups; empty: none
@@ -21,32 +21,32 @@ struct CgroupBase {
   friend bool operator==(const CgroupBase&, const CgroupBase&) = default;
 };
 
-// Finds the cgroup in which this process may make groups for tasks, by passing its own cgroup to
+// Finds the cgroup in which this process may create groups for tasks, by passing its own cgroup to
 // PlaceForTasks(). On a machine that also has version 1, only the v2 tree ("unified") counts. Reads
 // /proc and checks permissions, but changes nothing.
 CgroupBase FindCgroupBase();
 // Finds this process's own cgroup in the contents of /proc/self/cgroup and /proc/self/mountinfo.
 // Does not check permissions.
 CgroupBase ParseCgroupPlace(std::string_view self_cgroup, std::string_view mountinfo);
-// Returns `base` if this process may make groups there. Otherwise returns a CgroupBase with an
+// Returns `base` if this process may create groups there. Otherwise returns a CgroupBase with an
 // empty path and the reason.
 CgroupBase IfWritable(CgroupBase base);
 
 // The subgroup into which the service manager puts carmad if it supports DelegateSubgroup= (systemd
 // 254). The kernel accepts no processes in a group that controls its children. So without this
-// subgroup, the service's group could not accept a restarted carmad while it controls the groups of
-// running tasks.
+// subgroup, a restarted carmad could not enter the service's group while that group controls the
+// groups of running tasks.
 inline constexpr std::string_view kDaemonGroup = "carmad.daemon";
 // The unit whose cgroup contains only tasks; used with older systemd. Its single process keeps the
 // cgroup alive while no task is running, and is moved to the subgroup kKeeperGroup.
 inline constexpr std::string_view kTasksUnit = "carmad-tasks.service";
 inline constexpr std::string_view kKeeperGroup = "carmad.keeper";
-// Chooses the cgroup for the tasks' groups. daemon: carmad's own cgroup. If carmad is in the
-// subgroup kDaemonGroup, this is the parent of that subgroup, otherwise the cgroup of kTasksUnit.
-// If that cgroup does not exist or is not writable, returns `daemon`.
+// Chooses the cgroup for the tasks' groups. daemon: carmad's own cgroup. Returns the parent of
+// kDaemonGroup if carmad is in that subgroup, otherwise the cgroup of kTasksUnit. If that does not
+// exist or is not writable, returns `daemon`.
 CgroupBase PlaceForTasks(CgroupBase daemon);
 
-// Which limits the kernel enforces for groups made in a CgroupBase.
+// Limits that the kernel enforces for groups created in a CgroupBase.
 struct CgroupControls {
   bool processes = false;
   bool cpu = false;    // CPU time
@@ -55,14 +55,14 @@ struct CgroupControls {
   std::string why_not;  // why a limit is missing, as one clause
   friend bool operator==(const CgroupControls&, const CgroupControls&) = default;
 };
-// Enables all available controllers in `base`. The kernel refuses this in a group with processes,
-// so the process of kTasksUnit is moved out first.
+// Enables all available controllers in `base`. The kernel refuses this for a group that contains
+// processes, so the process of kTasksUnit is moved out first.
 CgroupControls EnableControls(const CgroupBase& base);
 
 // One task's group.
 class TaskCgroup {
  public:
-  // Makes <base>/<name>. Returns a system error on failure, for example if the tree is read-only.
+  // Creates <base>/<name>. Returns a system error on failure, for example if the tree is read-only.
   static Result<TaskCgroup> Create(const std::string& base, const std::string& name);
   const std::string& path() const { return path_; }
   // The group's folder, for clone3(CLONE_INTO_CGROUP). Creating a child inside its group costs
@@ -74,30 +74,32 @@ class TaskCgroup {
   // Limits the number of processes and threads. Returns false if the kernel does not count
   // processes for this group.
   bool LimitProcesses(std::int64_t most) const;
-  // Sets the group's share of the cores, which has an effect only when all cores are busy. A group
-  // that requests no cores counts as one CPU, and no group counts as more than 100.
+  // Sets the group's share of the cores, which matters only when all cores are busy. A group that
+  // requests no cores counts as one CPU, and no group counts as more than 100.
   bool WeighCpus(int cpus) const;
   // Limits the group's CPU time to that of `cpus` cores.
   bool CapCpus(int cpus) const;
-  // Restricts the group to these cores, for example "0-3,8" (base/cpu_list.h); empty: all cores.
+  // Restricts the group to these cores, for example "0-3,8" (base/cpu_list.h); empty means all
+  // cores.
   bool ConfineTo(const std::string& cores) const { return ConfineTo(path_, cores); }
   // Limits the group's memory and gives it no swap. If the limit is exceeded, all processes of the
   // group are killed together.
   bool LimitMemory(std::int64_t mib) const;
-  // Memory kills so far, counted by the group or, without a memory controller, by its parent group.
+  // OOM kills so far, counted by the group or, without a memory controller, by its parent group.
   // Empty if they are not counted.
   std::optional<std::int64_t> OomKills() const;
-  // Whether OomKills() counts only the kills in this group, rather than those in its parent group.
+  // Returns true if OomKills() counts only the kills in this group, rather than in its parent
+  // group.
   bool CountsOomKills() const;
-  // Kills all processes of the group and of the groups below it in one step. Returns false if the
-  // kernel cannot do that (before 5.14).
+  // Kills all processes in the group and its subgroups in one step. Returns false if the kernel
+  // cannot do that (before 5.14).
   bool Kill() const { return KillCgroup(path_); }
   bool Remove() const { return RemoveCgroup(path_); }
 
   static bool ConfineTo(const std::string& path, const std::string& cores);
-  // These take a path, so that they also work for a group whose shim is gone.
+  // These take a path, so they also work for a group whose shim is gone.
   static bool KillCgroup(const std::string& path);
-  // Removes the group and its subgroups. Returns false while it contains processes.
+  // Removes the group and its subgroups. Returns false if they still contain processes.
   static bool RemoveCgroup(const std::string& path);
 
  private:

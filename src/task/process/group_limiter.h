@@ -1,5 +1,5 @@
-// Runs the program that limits the GPU memory of a control group (carma-reader). The program has a
-// time limit, because it calls the driver, which may hang.
+// Runs the program that limits the GPU memory of a control group (carma-reader). It gets a time
+// limit, because it calls the driver, which may hang.
 #pragma once
 
 #include <chrono>
@@ -29,7 +29,7 @@ std::vector<std::string> NoLimitWords(const std::vector<std::string>& words);
 inline constexpr std::chrono::milliseconds kLimiterPatience{3'000};
 
 // limiter: the program with its first arguments. group: full path. Blocks until the program has
-// exited. Returns kUnavailable with the program's output if it fails, or if it takes too long.
+// exited. Returns kUnavailable with the program's output if it fails or takes too long.
 Result<Unit> LimitGpuMemory(const std::vector<std::string>& limiter, const std::string& group,
                             const std::vector<std::string>& words,
                             std::chrono::milliseconds patience = kLimiterPatience);

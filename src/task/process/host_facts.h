@@ -1,4 +1,4 @@
-// Cores and memory of this machine as the kernel reports them, and the amounts that tasks may use.
+// Cores and memory of this machine as reported by the kernel, and the amounts that tasks may use.
 #pragma once
 
 #include <cstdint>
@@ -17,14 +17,14 @@ struct HostFacts {
   friend bool operator==(const HostFacts&, const HostFacts&) = default;
 };
 
-// root: "" for this machine, or a folder with its own proc and sys. cgroup: folder of a group whose
-// memory.max limits tasks too, such as a container's; may be empty. Never fails; facts that cannot
-// be read are missing.
+// root: "" for this machine, or a folder with its own proc and sys. cgroup: folder of a group, such
+// as a container's, whose memory.max also limits tasks; may be empty. Never fails; facts that
+// cannot be read are left out.
 HostFacts ReadHostFacts(const std::string& root, const std::string& cgroup);
 
-// Returns how many cores and how much memory tasks may use: the configured values (0: not counted)
-// or, by default, everything except a reserve for the system. The reserve is one CPU if there are 8
-// or more, and a tenth of the memory, at most 16 GiB.
+// Returns how many cores and how much memory tasks may use: the configured values (0 means not
+// counted) or, by default, everything except a reserve for the system. The reserve is one CPU if
+// there are at least 8, and a tenth of the memory, up to 16 GiB.
 core::HostInfo ForTasks(const HostFacts& facts, const std::optional<int>& cpus,
                         const std::optional<std::int64_t>& memory_mib);
 

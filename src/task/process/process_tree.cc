@@ -32,7 +32,7 @@ std::vector<pid_t> AllProcesses() {
 }
 
 // Returns the user's processes for which `fits` accepts the content of /proc/PID/<file>, split at
-// its NUL bytes.
+// NUL bytes.
 template <class Fits>
 std::vector<base::ProcessId> ProcessesWith(uid_t uid, const char* file, Fits fits) {
   std::vector<base::ProcessId> found;

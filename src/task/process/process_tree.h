@@ -11,32 +11,31 @@
 
 namespace carma::task {
 
-// Descendants of `root` in any session, without zombies. Processes may start while the process
-// table is being read, so repeat the call until it returns no process. Each call costs one small
-// read per process on the machine.
+// Descendants of `root` in any session, excluding zombies. Processes may start while the process
+// table is being read, so repeat the call until it returns none. Each call costs one small read per
+// process on the machine.
 std::vector<base::ProcessStat> Descendants(pid_t root);
 
-// Whether the process belongs to this user. Check this before acting on a process's own environment
-// or arguments, because any user can set those at will.
+// Returns true if the process belongs to this user. Check this before acting on a process's
+// environment or arguments, because any user can set those at will.
 bool BelongsTo(pid_t pid, uid_t uid);
 
 // Processes of this user whose environment contained exactly `assignment` ("NAME=value") when they
 // started. Finds the orphans of an attempt whose shim is gone.
 std::vector<base::ProcessId> ProcessesWithVariable(uid_t uid, const std::string& assignment);
 
-// Processes of this user that were started with exactly this one argument. Finds shims after their
-// folder was removed.
+// Processes of this user that were started with exactly this one argument. Finds shims whose folder
+// has been removed.
 std::vector<base::ProcessId> ProcessesWithArgument(uid_t uid, const std::string& argument);
 
 // Returns false if the process has exited. Returns true if it is alive, or if no descriptor is free
 // to distinguish it from a later process with the same pid.
 bool MayLive(const base::ProcessId& process);
 
-// Sends signals to the process. Does nothing if it has exited, even if another process has reused
-// its pid.
+// Sends signals to the process. Does nothing if it has exited, even if its pid has been reused.
 void Tell(const base::ProcessId& process, std::initializer_list<int> signals);
 
-// Whether the process has a handler for this signal and so survives it. False if unknown.
+// Returns true if the process has a handler for this signal and so survives it; false if unknown.
 bool Catches(const base::ProcessId& process, int signal);
 
 // This user's processes in the session that `leader` created, whether or not the leader is still

@@ -1,4 +1,4 @@
-// Looks up the user of a task and switches to this user, temporarily or permanently.
+// Looks up a task's user and switches to that user, temporarily or permanently.
 #pragma once
 
 #include <sys/types.h>
@@ -20,39 +20,39 @@ struct UserInfo {
   std::vector<gid_t> groups;  // supplementary groups, including `gid`
 };
 
-// Looks the user up in the system's user database. The database may be on the network, so this call
-// may block. Only the shim may call it. gid: the group to use; if the user is no longer in it, the
-// user's first group is used. For an unknown uid, returns a user without a name and with this one
-// group. Returns kUnavailable if the database cannot be queried.
+// Looks the user up in the system's user database. May block, because the database may be on the
+// network. Only the shim may call it. gid: the group to use; if the user is no longer in it, the
+// user's primary group is used. For an unknown uid, returns a user without a name and with only
+// this group. Returns kUnavailable if the database cannot be queried.
 Result<UserInfo> LookUpUser(std::uint32_t uid, std::uint32_t gid);
 
 // Explains that the UID now belongs to a different person, for example because the user was
 // deleted. Empty if it still belongs to the submitter, or if the submitter had no name at
-// submission. then, now: the user names at submission and now; an empty name, or the UID as a name,
-// means that there is no name.
+// submission. then, now: the user names at submission and now. An empty name, or the UID in place
+// of a name, means that there is none.
 std::string WhyNotTheSubmitter(std::uint32_t uid, const std::string& then, const std::string& now);
 
-// Whether this process can switch users because it runs as root.
+// Returns true if this process can switch users because it runs as root.
 bool CanSwitchUser();
 
-// Sets groups, group and user (real, effective and saved) irreversibly. Call it only in a child
+// Irreversibly sets groups, group and user (real, effective and saved). Call it only in a child
 // that is about to exec. Returns a system error on failure.
 Result<Unit> BecomeUser(const UserInfo& user);
 
-// Limits the user's processes and threads, so that a fork bomb does not use up the processes that
-// the daemon and other users need. Call it only in a child that is about to exec. most: 0 means no
+// Limits the user's processes and threads, so that a fork bomb cannot use up the processes that the
+// daemon and other users need. Call it only in a child that is about to exec. most: 0 means no
 // limit.
 void LimitProcesses(std::int64_t most);
-// Gives up any protection from the OOM killer that this process has inherited: a negative score is
-// set to 0. A positive score, which makes the process a likelier victim, stays. file: set only in
-// tests.
+// Gives up any protection from the OOM killer that this process has inherited: a negative score
+// becomes 0. A positive score, which makes the process a likelier victim, is kept. file: set only
+// in tests.
 void GiveUpMemoryProtection(const std::string& file = "/proc/self/oom_score_adj");
 // Resets all signals to their default actions and unblocks them.
 void ResetSignals();
 
-// Accesses files with the user's privileges instead of root's, in a process with a single thread.
-// Only the effective ids change, so the user can neither signal nor trace this process. A process
-// that cannot switch users already runs as the user; in that case only the umask changes.
+// Accesses files with the user's privileges instead of root's, in a single-threaded process. Only
+// the effective ids change, so the user can neither signal nor trace this process. A process that
+// cannot switch users already runs as the user, so only its umask changes.
 class WornRights {
  public:
   // umask: for files created with these privileges. `user` must outlive this object.
@@ -60,8 +60,8 @@ class WornRights {
   ~WornRights() { DropPrivileges(); }
   WornRights(const WornRights&) = delete;
   WornRights& operator=(const WornRights&) = delete;
-  // Returns false if the system refused. In that case this process still has its own privileges,
-  // and must not touch the user's files.
+  // Returns false if the system refused. This process then still has its own privileges and must
+  // not touch the user's files.
   [[nodiscard]] bool Wear();
   // Restores this process's own privileges. Aborts if that fails.
   void DropPrivileges();

@@ -51,7 +51,7 @@ Result<Unit> WriteNew(const std::string& path, std::string_view text, mode_t mod
   return Unit{};
 }
 
-// Whether reading may succeed later. Returns false if the file is missing or invalid.
+// Returns true if reading may succeed later, false if the file is missing or invalid.
 bool CannotReadNow(const base::Error& error) {
   return error.code == ErrorCode::kIo || error.code == ErrorCode::kUnavailable;
 }
@@ -64,15 +64,15 @@ Result<T> ReadPart(const std::string& dir, const char* name, std::size_t max_byt
   return parse(text);
 }
 
-// Reads the owner file, which must exist. If its text is invalid (for example, empty after a power
-// failure), the owner counts as dead. Returns kIo if the file cannot be read now.
+// Reads the owner file, which must exist. If its content is invalid (for example, empty after a
+// power failure), the owner counts as dead. Returns kIo if the file cannot be read at the moment.
 Result<ShimOwner> ReadOwner(const std::string& dir) {
   const Result<ShimOwner> owner = ReadPart(dir, kOwnerFile, kMaxOwnerBytes, ParseShimOwner);
   if (!owner && CannotReadNow(owner.error())) return owner;
   return owner.value_or(ShimOwner{});
 }
 
-// The shim's last error message. It explains why an attempt did not begin.
+// The shim's last error message, which explains why an attempt never began.
 std::string LastComplaint(const std::string& dir) {
   const std::string text = base::ReadFile(dir + "/" + kShimLogFile, kMaxLogBytes).value_or("");
   const std::string_view log = base::Trim(text);
@@ -83,7 +83,7 @@ Result<ShimOrder> ReadOrder(const std::string& dir) {
   return ReadPart(dir, kOrderFile, kMaxOrderBytes, ParseShimOrder);
 }
 
-// The names of the folders in `path`; links are not followed.
+// Names of the folders in `path`; links are not followed.
 std::vector<std::string> FolderNames(const std::string& path) {
   std::vector<std::string> names;
   std::error_code error;
@@ -111,9 +111,9 @@ void KillLeftovers(uid_t uid, const std::optional<ShimStarted>& started, const s
   }
 }
 
-// Kills a task that has lost its shim. Nothing watches its processes any more, and they must be
-// gone before the next attempt. Returns the cgroup folder if it could not be removed yet, otherwise
-// an empty string.
+// Kills a task that has lost its shim. Its processes are no longer watched and must be gone before
+// the next attempt. Returns the cgroup folder if it could not be removed yet, otherwise an empty
+// string.
 std::string KillWithoutShim(const KnownAttempt& attempt, const ShimOwner& owner,
                             const std::optional<ShimStarted>& started) {
   if (owner.boot_id != base::BootId()) return {};  // no process outlives a reboot
@@ -123,15 +123,15 @@ std::string KillWithoutShim(const KnownAttempt& attempt, const ShimOwner& owner,
   if (!group.empty()) TaskCgroup::KillCgroup(group);
   KillLeftovers(order->uid, started, attempt.dir);
   if (!group.empty() && !order->limiter.empty()) {
-    // The killed processes may need a moment to exit, but they cannot allocate memory any more. So
-    // the limits can be removed now.
+    // The killed processes may need a moment to exit but can no longer allocate memory, so the
+    // limits can be removed now.
     (void)LimitGpuMemory(order->limiter, group, NoLimitWords(order->memory_limits), kLostPatience);
   }
   return group.empty() || TaskCgroup::RemoveCgroup(group) ? std::string() : group;
 }
 
-// The outcome of an attempt that has run, or is still running, and whose folder or owner file was
-// removed. Nothing can report how it ends, so all of its processes are killed.
+// The outcome of an attempt whose folder or owner file was removed during or after its run. Nothing
+// can report how it ends, so all of its processes are killed.
 Outcome Vanished(const KnownAttempt& attempt, const CgroupBase& cgroup,
                  const std::vector<base::ProcessId>& shims) {
   Outcome outcome{.kind = OutcomeKind::kLost, .text = "its folder " + attempt.dir + " was removed"};
@@ -152,9 +152,9 @@ Outcome NeverBegan(std::string text) {
   return {.kind = OutcomeKind::kNeverBegan, .text = std::move(text)};
 }
 
-// Ensures that no shim will run the attempt. Returns empty if a shim claimed the attempt first.
+// Makes sure that no shim will run the attempt. Returns empty if a shim claimed the attempt first.
 std::optional<Outcome> Abandon(const std::string& dir) {
-  // A shim is started only after its folder has been made.
+  // A shim is started only after its folder has been created.
   if (!base::Exists(dir)) return NeverBegan("carmad exited before the task was started");
   const std::string complaint = LastComplaint(dir);
   const std::string text =
@@ -162,9 +162,9 @@ std::optional<Outcome> Abandon(const std::string& dir) {
   const Result<bool> claimed = ClaimAttempt(dir, /*abandon=*/true);
   if (claimed && *claimed) return NeverBegan(text);
   if (claimed) return std::nullopt;
-  // The disk is too full even for a claim, so the order is removed instead. A shim claims the
-  // attempt before it reads the order, so a later claim is harmless, and an earlier claim is
-  // visible now.
+  // The disk is too full even for a claim, so remove the order instead. A shim claims the attempt
+  // before it reads the order, so a claim made earlier is visible now, and a later one does no
+  // harm.
   ::unlink((dir + "/" + kOrderFile).c_str());
   if (base::Exists(dir + "/" + kOwnerFile)) return std::nullopt;
   return NeverBegan(text);
@@ -180,7 +180,7 @@ std::string GroupOf(const KnownAttempt& attempt, const std::string& base, pid_t 
 Result<Unit> PrepareAttempt(const LaunchOrder& order, const CgroupBase& cgroup) {
   const std::string& dir = order.attempt_dir;
   const std::string text = CARMA_TRY(ToText(ToShimOrder(order, cgroup)));
-  // As root, let users enter the folder but not list it, so that an interpreter that runs as the
+  // As root, let users enter the folder but not list it, so that an interpreter running as the
   // task's user can read the script.
   const mode_t mode = CanSwitchUser() ? 0711 : 0700;
   CARMA_TRY(base::MakeDirs(dir, mode));

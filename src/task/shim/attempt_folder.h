@@ -1,4 +1,4 @@
-// Handles an attempt's folder for carmad: creates it, reads its outcome, removes it.
+// Manages an attempt's folder for carmad: creates it, reads its outcome, and removes it.
 #pragma once
 
 #include <functional>
@@ -40,10 +40,11 @@ Outcome SettleAttempt(const KnownAttempt& attempt, const CgroupBase& cgroup);
 // The folder of the attempt's cgroup. base: CgroupBase::path. Empty if no groups are used.
 std::string GroupOf(const KnownAttempt& attempt, const std::string& base, pid_t shim);
 
-// The attempt's time between TERM and KILL; empty if its order cannot be read.
+// The attempt's grace period between TERM and KILL; empty if its order cannot be read.
 std::optional<base::Duration> KillGraceOf(const std::string& attempt_dir);
 
-// States in the attempt's folder when the task must have left (kDeadlineFile). Empty: it may stay.
+// Records the task's deadline in the attempt's folder (kDeadlineFile). Empty means that the task
+// may stay.
 Result<Unit> StateDeadline(const std::string& attempt_dir, std::optional<base::Time> leaves_by);
 
 // Removes the folders of attempts below `folder` (…/attempts) unless `kept` returns true for the

@@ -1,4 +1,4 @@
-// Makes, checks and marks the folder for a task's checkpoints.
+// Creates, checks and marks the folder for a task's checkpoints.
 #include "task/shim/checkpoint_folder.h"
 
 #include <dirent.h>
@@ -22,14 +22,14 @@ using base::Json;
 using base::UniqueFd;
 
 constexpr std::size_t kMaxOwnerFileBytes = 4096;
-// File servers report this UID for files whose owner does not exist there.
+// UID that file servers report for files whose owner they do not know.
 constexpr uid_t kNobody = 65534;
 
 UniqueFd OpenFolder(const std::string& path) {
   return UniqueFd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
 }
 
-// The content of the folder's owner file; null if there is none or if it cannot be read.
+// Content of the folder's owner file; null if the file does not exist or cannot be read.
 Json OwnerIn(const UniqueFd& folder) {
   const UniqueFd file(
       ::openat(folder.get(), kCheckpointOwnerFile, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
@@ -63,8 +63,8 @@ std::string CheckpointFolder(const ShimOrder& order) {
   return fmt::format("{}/carma-{}{}{}.ckpt", where, order.id, books.empty() ? "" : "-", books);
 }
 
-// The folder's owner must be checked. Any user with write access to the working directory could
-// have made the folder, and the task would load that user's files.
+// The folder's owner must be checked, because any user with write access to the working directory
+// could have created it, and the task would load that user's files.
 Result<Unit> PrepareCheckpoints(const ShimOrder& order) {
   const std::string path = CheckpointFolder(order);
   if (order.saves && ::mkdir(path.c_str(), 0777) == 0) return Unit{};

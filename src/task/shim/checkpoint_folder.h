@@ -1,5 +1,5 @@
 // The folder for a task's checkpoints (CARMA_CHECKPOINT_DIR). It is in the task's working directory
-// and is the same for all attempts. Its contents belong to the user.
+// and is shared by all attempts. Its contents belong to the user.
 #pragma once
 
 #include <string>
@@ -9,8 +9,8 @@
 
 namespace carma::task {
 
-// This file names the folder's owner in one line of JSON. It is written only once the folder
-// contains checkpoints, because programs try to resume from any folder that is not empty.
+// Names the folder's owner in one line of JSON. Written only once the folder contains checkpoints,
+// because programs try to resume from any folder that is not empty.
 inline constexpr char kCheckpointOwnerFile[] = ".carma-task";
 
 std::string CheckpointFolder(const ShimOrder& order);

@@ -29,7 +29,7 @@ namespace {
 using base::UniqueFd;
 
 constexpr std::size_t kMaxAnswerBytes = 8192;
-// Whether the error is a temporary problem on the machine rather than the task's fault.
+// Returns true if the error is a temporary problem on the machine rather than the task's fault.
 bool Passing(int error) {
   return error == EAGAIN || error == ENOMEM || error == EMFILE || error == ENFILE ||
          error == ETXTBSY || error == EIO || error == EINTR || error == ESTALE;
@@ -72,7 +72,7 @@ LaunchError Exec(const ChildPlan& plan, const std::vector<std::string>& argument
         (error == ENOENT && !base::Exists(program)) || error == ENOTDIR || error == ELOOP;
     if (absent) continue;
     // As in a shell, skip a file that may not be executed. Its error is reported only if the
-    // program cannot be started from another folder.
+    // program cannot be started from any other folder.
     if (!refused) refused = ExecFailure(error, program);
     if (error != EACCES) break;
   }
@@ -127,9 +127,9 @@ std::optional<LaunchError> TakeRights(const ChildPlan& plan, pid_t shim) {
 LaunchError RunChild(const ChildPlan& plan, pid_t shim) {
   ::setsid();
   GiveUpMemoryProtection();
-  // Only the limit on open files is changed; the task inherits all others from the daemon, whose
-  // service sets them. A high limit is safe for old programs that use select(), because they need
-  // low descriptor numbers only for files that they open themselves.
+  // Raise only the limit on open files; the task inherits all others from the daemon, whose service
+  // sets them. A high limit is safe for old programs that use select(), because they need low
+  // descriptor numbers only for files that they open themselves.
   base::RaiseOpenFiles();
   LimitProcesses(plan.max_processes);
   StayOn(plan.cores);
@@ -140,16 +140,17 @@ LaunchError RunChild(const ChildPlan& plan, pid_t shim) {
   std::vector<std::string> arguments = plan.argv;
   if (plan.script_fd >= 0 && ::access(arguments[plan.script_argument].c_str(), R_OK) != 0) {
     ::fcntl(plan.script_fd, F_SETFD, 0);
-    // Use /proc/PID/fd and not /dev/fd, so that the task's other processes, which do not inherit
-    // the descriptor, can open the script as well.
+    // Use /proc/PID/fd instead of /dev/fd, so that the task's other processes, which do not inherit
+    // the descriptor, can open the script too.
     arguments[plan.script_argument] = fmt::format("/proc/{}/fd/{}", ::getpid(), plan.script_fd);
   }
   ResetSignals();
   return Exec(plan, arguments);
 }
 
-// Like fork(), but the child is created directly in the plan's group. This process has one thread
-// and its child soon calls exec, so the extra work of the C library's fork() is not needed.
+// Like fork(), but creates the child directly in the plan's group. The extra work of the C
+// library's fork() is not needed, because this process has one thread and its child soon calls
+// exec.
 pid_t Fork(const ChildPlan& plan) {
   if (plan.cgroup_fd >= 0) {
     clone_args arguments{};
@@ -188,7 +189,7 @@ std::expected<pid_t, LaunchError> StartChild(const ChildPlan& plan) {
     ::_exit(127);
   }
   child_end.reset();
-  // No text means success, because exec has closed the child's end of the pipe.
+  // No text means success: exec has closed the child's end of the pipe.
   const Result<std::string> text = base::ReadAll(answer.get(), kMaxAnswerBytes);
   if (text && text->empty()) return child;
   ::kill(child, SIGKILL);

@@ -26,14 +26,14 @@ struct ChildPlan {
   int stdout_fd = -1;
   int stderr_fd = -1;
   bool terminal = false;  // stdin_fd is a terminal, which becomes the child's controlling terminal
-  // Allows setuid programs in the child: Podman's newuidmap and Apptainer's starter may be setuid.
-  // Set only for container tools that only root can change; they set no_new_privs for the programs
-  // that they run.
+  // Allows setuid programs in the child, because Podman's newuidmap and Apptainer's starter may be
+  // setuid. Set only for container tools that only root can change; these set no_new_privs for the
+  // programs that they run.
   bool keeps_setuid = false;
   int cgroup_fd = -1;              // folder of the task's group; -1: none
   const UserInfo* user = nullptr;  // user to switch to; null: keep the shim's
-  // Descriptor of a batch script, whose path is argv[script_argument]. If the user has no access to
-  // the folders above the script, the child gets the script through this descriptor instead.
+  // Descriptor of the batch script at argv[script_argument]. If the user cannot enter the folders
+  // above the script, the child reads it through this descriptor.
   int script_fd = -1;
   std::size_t script_argument = 0;
 };
@@ -44,14 +44,14 @@ struct LaunchError {
   bool no_user = false;  // retryable: the task's user does not exist
 };
 
-// Why the caller may not enter the task's working directory; empty if it may. The caller must run
-// with the privileges of the task's user. Blocks for as long as the file system does.
+// Returns why the caller may not enter the task's working directory; empty if it may. The caller
+// must have the privileges of the task's user. May block on the file system.
 std::optional<LaunchError> WhyNotEnter(const std::string& workdir);
 
 // Starts the child in its own session, process group and cgroup, with no new privileges, default
-// signals, the task's umask, and only its streams as descriptors. The child is killed when the shim
-// dies. Returns once exec has succeeded; after an error, the child is gone. Blocks for as long as
-// the program's file system does.
+// signals, the task's umask, and only its streams as descriptors. The child is killed if the shim
+// dies. Returns once exec has succeeded; after an error, the child is gone. May block on the
+// program's file system.
 std::expected<pid_t, LaunchError> StartChild(const ChildPlan& plan);
 
 }  // namespace carma::task

@@ -17,7 +17,7 @@ void Append(Words& words, Words more) {
                std::make_move_iterator(more.end()));
 }
 
-// One field of the comma-separated value of --mount, in a form that all three tools accept.
+// One field of the comma-separated --mount value, in a form that all three tools accept.
 std::string Field(std::string_view name, const std::string& value) {
   std::string field = fmt::format("{}={}", name, value);
   return value.contains(',') ? "\"" + field + "\"" : field;
@@ -34,7 +34,7 @@ Words Mounts(const ContainerRun& run) {
   return words;
 }
 
-// The options that Podman and Docker have in common. Like a task without a container, the container
+// Options that Podman and Docker have in common. Like a task without a container, the container
 // uses the server's network and shared memory, because the processes of a training run communicate
 // through them and MPS needs them.
 Words Common(const ContainerRun& run) {
@@ -56,7 +56,7 @@ Words Common(const ContainerRun& run) {
 Words Podman(const ContainerRun& run) {
   Words words{run.program, "run"};
   Append(words, Common(run));
-  // The container remains in the task's control group, so the group's limits apply.
+  // The container stays in the task's control group, so the group's limits apply.
   words.emplace_back("--cgroups=disabled");
   if (run.user.uid != 0) Append(words, {"--userns=keep-id", "--group-add=keep-groups"});
   if (!run.init.empty()) Append(words, {"--init", "--init-path=" + run.init});
@@ -72,7 +72,7 @@ Words Docker(const ContainerRun& run) {
   for (const gid_t group : run.user.groups) {
     if (group != run.user.gid) words.push_back(fmt::format("--group-add={}", group));
   }
-  // Docker's containers are not in the task's control group, so the group's limits are repeated.
+  // Docker's containers are not in the task's control group, so its limits are repeated here.
   words.push_back("--cgroup-parent=" + run.group);
   if (run.order.host.cpus > 0 && run.order.cpu_cap)
     words.push_back(fmt::format("--cpus={}", run.order.host.cpus));
@@ -82,14 +82,13 @@ Words Docker(const ContainerRun& run) {
   if (!run.order.cores.empty()) words.push_back("--cpuset-cpus=" + run.order.cores);
   if (run.order.max_processes > 0)
     words.push_back(fmt::format("--pids-limit={}", run.order.max_processes));
-  // The value is a comma-separated list, in which the quotes keep the devices together as one
-  // field.
+  // The value is a comma-separated list; the quotes keep the devices together as one field.
   if (!run.order.gpu_uuids.empty())
     words.push_back(fmt::format("--gpus=\"device={}\"", base::Join(run.order.gpu_uuids, ",")));
   return words;
 }
 
-// By default, Apptainer passes the variables, network and shared memory to the container.
+// By default, Apptainer shares the environment, network and shared memory with the container.
 Words Apptainer(const ContainerRun& run) {
   Words words{run.program, "exec"};
   if (!run.order.gpu_uuids.empty()) words.emplace_back("--nv");

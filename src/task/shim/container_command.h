@@ -1,4 +1,4 @@
-// Builds the command line that runs a task in a container, as argv. No shell ever reads it.
+// Builds the argv that runs a task in a container. It never passes through a shell.
 #pragma once
 
 #include <map>
@@ -22,16 +22,17 @@ struct ContainerRun {
   std::string group;  // for Docker: as returned by ContainerGroup
   std::vector<ContainerMount> mounts;
   std::vector<std::string> variables;  // names only; the tool takes the values from its environment
-  // The program that runs as process 1 of the container (Podman only). If empty, the task is
-  // process 1.
+  // Program that runs as process 1 of the container (Podman only). Empty means that the task itself
+  // is process 1.
   std::string init;
   std::vector<std::string> command;
 };
 
-// Runs the tool in the foreground. It exits with the command's exit code and passes signals on.
+// Runs the tool in the foreground. The tool forwards signals and exits with the command's exit
+// code.
 std::vector<std::string> ContainerCommand(const ContainerRun& run);
-// The command that stops and removes the container, whether or not it is running. Empty if nothing
-// has to be removed, because the container consists only of the tool's child processes.
+// Returns the command that stops and removes the container, whether or not it is running. Empty if
+// there is nothing to remove, because the container is just child processes of the tool.
 std::vector<std::string> ContainerRemoval(const ContainerRun& run);
 
 // The container's name for one attempt of a task. books: as returned by BooksWord.
@@ -39,13 +40,13 @@ std::string ContainerName(std::string_view books, core::TaskId id, int attempt);
 // The control group of an attempt's Docker containers. Both of Docker's cgroup drivers accept this
 // name.
 std::string ContainerGroup(std::string_view books, core::TaskId id, int attempt);
-// Whether the text of /proc/PID/cgroup shows that the process is in this group. The group is
-// accepted only at the top level or in the systemd slices derived from its name, because only root
+// Returns true if the text of /proc/PID/cgroup shows that the process is in this group. The group
+// counts only at the top level or in the systemd slices derived from its name, because only root
 // can create groups there.
 bool IsInContainerGroup(std::string_view cgroup, std::string_view group);
 
-// The names of the variables that are passed into the container. Leaves out variables such as PATH
-// that only make sense outside the image.
+// Names of the variables to pass into the container. Leaves out variables such as PATH that only
+// make sense outside the image.
 std::vector<std::string> ContainerVariables(const std::map<std::string, std::string>& environment);
 
 }  // namespace carma::task

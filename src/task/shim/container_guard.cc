@@ -37,8 +37,8 @@ Result<GuardOrder> ReadOrder() {
   return base::FieldsFromJson<GuardOrder>(json, "", base::Unknown::kRefused);
 }
 
-// Permanently switches to the user, deletes the script's copy and, if `removes`, executes the
-// removal command. Returns only if there is nothing to execute or if a step fails.
+// Permanently switches to the user, deletes the copy of the script and, if `removes`, executes the
+// removal command. Returns only if there is nothing to execute or a step fails.
 void CleanUpAsUser(const GuardOrder& order, bool removes) {
   if (order.switches_user && !BecomeUser(order.user)) return;
   if (!order.script.empty()) ::unlink(order.script.c_str());
@@ -57,7 +57,7 @@ void CleanUp(const GuardOrder& order, bool removes) {
     ::_exit(0);
   }
   if (child > 0) ::waitpid(child, nullptr, 0);
-  // Podman leaves a process behind that keeps the user's namespaces for its next invocation.
+  // Podman leaves behind a process that keeps the user's namespaces for its next invocation.
   for (const base::ProcessStat& left : Descendants(::getpid())) Tell(left.id, {SIGKILL});
   EndContainerGroup(order.group, order.limits);
 }
@@ -76,7 +76,7 @@ Result<ContainerGuard> ContainerGuard::Start(const GuardOrder& order) {
                                   .session = true,
                                   .block_signals = true});
   if (!guard) return FailErrno(guard.error(), "cannot start the container guard");
-  // The started process exits at once. The guard continues in its child, whose parent is init.
+  // The started process exits at once; the guard continues in its child, whose parent is init.
   ::waitpid(guard->pid, nullptr, 0);
   ContainerGuard started;
   started.alive_ = std::move(alive.write);

@@ -1,7 +1,6 @@
-// Stops a task's container when its shim exits for any reason. This is needed because Docker's
-// containers are children of its daemon, and Podman keeps records of containers that have exited.
-// The guard is a separate process (carma-shim --guard), so the container is stopped even if the
-// shim is killed.
+// Stops a task's container when its shim exits for any reason. Needed because Docker's containers
+// are children of the Docker daemon, and Podman keeps records of containers that have exited. The
+// guard is a separate process (carma-shim --guard), so it works even if the shim is killed.
 #pragma once
 
 #include <string>
@@ -15,7 +14,8 @@
 
 namespace carma::task {
 
-// What the guard does when the shim exits. It removes container and script as the task's user.
+// What the guard does when the shim exits: it removes the container and the script as the task's
+// user.
 struct GuardOrder {
   UserInfo user;
   bool switches_user = false;
@@ -43,11 +43,11 @@ struct GuardOrder {
 
 class ContainerGuard {
  public:
-  // Starts the guard. The caller must not be a subreaper at that moment, or the guard would become
-  // the caller's child. Returns a system error on failure.
+  // Starts the guard. The caller must not be a subreaper yet, or the guard would become its child.
+  // Returns a system error on failure.
   static Result<ContainerGuard> Start(const GuardOrder& order);
-  // Call it when the task has ended. removes: whether its container, or a record of the container,
-  // may still exist. Returns once both are removed, or after a minute.
+  // Called when the task has ended. removes: whether its container, or a record of it, may still
+  // exist. Returns once both are removed, or after a minute.
   void Finish(bool removes);
 
  private:

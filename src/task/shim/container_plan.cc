@@ -21,8 +21,8 @@
 namespace carma::task {
 namespace {
 
-// Process 1 of a container ignores signals that it does not handle, so a small program must pass
-// them on. Podman packages install one of these programs.
+// Process 1 of a container ignores signals that it does not handle, so a small init program must
+// pass them on. Podman packages install one of these.
 constexpr std::array kInits{"/usr/libexec/podman/catatonit", "/usr/lib/podman/catatonit",
                             "/usr/bin/catatonit", "/usr/bin/tini", "/usr/bin/dumb-init"};
 
@@ -49,8 +49,8 @@ Result<ContainerRun> ChooseTool(const ContainerImage& container, const std::stri
     run.tool = tool;
     run.program = base::FindOnPath(search, ToolName(tool));
     if (!run.program.empty()) {
-      // The folder may be a link that its owner could change before the program is run, so the link
-      // is resolved.
+      // The folder may be a link that its owner could change before the program runs, so resolve
+      // it.
       const std::filesystem::path path = run.program;
       std::error_code error;
       const auto folder = std::filesystem::canonical(path.parent_path(), error);
@@ -95,8 +95,8 @@ Result<ContainerRun> PlanContainer(const ShimOrder& order, const UserInfo& user,
         Lookup(environment, "CUDA_MPS_PIPE_DIRECTORY")}) {
     if (folder != "/" && base::IsFolder(folder)) AddMount({folder, folder, false}, run);
   }
-  // Podman fails if this variable names a folder that no longer exists, as it does after the user's
-  // session has ended.
+  // Podman fails if this variable names a folder that no longer exists, for example because the
+  // user's session has ended.
   if (!base::IsFolder(Lookup(environment, "XDG_RUNTIME_DIR"))) environment.erase("XDG_RUNTIME_DIR");
   run.variables = ContainerVariables(environment);
   return run;

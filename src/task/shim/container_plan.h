@@ -11,16 +11,16 @@
 
 namespace carma::task {
 
-// Plans the run, except for its command. Looks for the tool on the PATH of the environment with the
-// current privileges. Mounts the home, working and checkpoint folders, the MPS server's folder and
-// the task's own mounts if they exist. Removes environment variables that would mislead the tool.
-// Returns kNotFound, naming the tools tried, if none is found.
+// Plans everything about the run except its command. Searches the environment's PATH for the tool
+// with the current privileges. Mounts the home, working and checkpoint folders, the MPS server's
+// folder and the task's own mounts if they exist. Removes environment variables that would mislead
+// the tool. Returns kNotFound, naming the tools tried, if none is found.
 Result<ContainerRun> PlanContainer(const ShimOrder& order, const UserInfo& user,
                                    Environment& environment);
 
-// Whether only root can change which program runs here. The program, its folder and all folders
-// above must belong to root and not be writable by others. (`/tmp` may be above, because it is
-// sticky.)
+// Returns true if only root can change which program runs here. The program, its folder and all
+// parent folders must belong to root and not be writable by others. Sticky parents such as /tmp are
+// allowed.
 bool OnlyRootChanges(const std::string& program);
 
 // Copies the script to /tmp so that the task's user can read it; the shim's folder is closed to

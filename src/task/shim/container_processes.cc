@@ -22,7 +22,7 @@ namespace carma::task {
 namespace {
 
 // Helper processes of the container tools, by the names that the kernel reports (at most 15
-// characters). Signals for the program in the container must not go to them: squashfuse, for
+// characters). Signals for the program in the container must not reach them: squashfuse, for
 // example, would unmount the image while the program is still using it.
 constexpr std::array<std::string_view, 20> kHelpers{
     "apptainer",   "appinit",     "catatonit",     "conmon",         "crun",
@@ -55,8 +55,8 @@ std::string SlicesOf(const std::string& group) {
   return "carma.slice/" + group.substr(0, group.rfind('-')) + ".slice/" + group;
 }
 
-// Makes this path's folders below the root of the v2 tree. Enables the GPU memory controller, which
-// kernels before 6.14 do not have, in each group except the last.
+// Creates this path's folders below the root of the v2 tree. Enables the GPU memory controller,
+// which kernels before 6.14 do not have, in each group except the last.
 bool MakeGroups(const std::string& path) {
   std::string folder = kRoot;
   for (const std::string_view name : base::Split(path, '/')) {
@@ -69,8 +69,8 @@ bool MakeGroups(const std::string& path) {
   return true;
 }
 
-// All folders in which Docker's drivers may make the group: in each hierarchy, with or without
-// systemd's slices.
+// All folders in which Docker's cgroup drivers may create the group: in each hierarchy, with or
+// without systemd's slices.
 std::vector<std::string> FoldersOf(const std::string& group) {
   const std::string slices = SlicesOf(group);
   std::vector<std::string> folders;

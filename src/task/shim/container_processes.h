@@ -10,17 +10,17 @@
 
 namespace carma::task {
 
-// Processes inside a task's container: descendants of its shim except the tool and its helpers
-// (known by name), and Docker's processes in the control group (ContainerGroup).
+// Processes inside a task's container: descendants of its shim, except the container tool and its
+// helpers (identified by name), plus Docker's processes in the control group (ContainerGroup).
 std::vector<base::ProcessStat> ProcessesInside(pid_t shim, const std::string& group);
 
-// Whether the process is in this control group, in any cgroup hierarchy on the machine.
+// Returns true if the process is in this control group in any cgroup hierarchy on the machine.
 bool IsInContainerGroup(pid_t pid, const std::string& group);
 
-// Creates the cgroup directories into which Docker will put this group's containers, so that limits
-// can be set before a container starts. Returns full paths, one for each of Docker's two cgroup
-// drivers if the machine runs systemd. Empty if Docker does not use cgroup v2 here, or if this
-// process is not root.
+// Creates the cgroup directories in which Docker will place this group's containers, so that limits
+// can be set before a container starts. Returns their full paths, one for each of Docker's two
+// cgroup drivers if the machine runs systemd. Empty if Docker does not use cgroup v2 here or if
+// this process is not root.
 std::vector<std::string> MakeContainerGroups(const std::string& group);
 
 // The program that limits a group's GPU memory, and its arguments (group_limiter.h).

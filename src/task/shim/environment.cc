@@ -70,7 +70,8 @@ void ApplyContainers(const ShimOrder& order, Environment& environment) {
       ContainerGroup(BooksWord(order.books), order.id, order.attempt);
 }
 
-// Apptainer exposes only some server folders to its programs, so the MPS folder must be bound.
+// Apptainer exposes only some of the server's folders to its programs, so the MPS folder must be
+// bound.
 void BindMps(Environment& environment) {
   const std::string folder = Lookup(environment, "CUDA_MPS_PIPE_DIRECTORY");
   if (!folder.starts_with('/') || folder.starts_with("/dev/")) return;
@@ -80,8 +81,8 @@ void BindMps(Environment& environment) {
 
 const std::string kParameter = "CARMA_PARAM_";  // followed by a sweep parameter's name
 
-// Sets those variables of Slurm's batch step that make sense on one server. docs/use/environment.md
-// lists them.
+// Sets the variables of Slurm's batch step that make sense on a single server;
+// docs/use/environment.md lists them.
 void ApplySlurm(const ShimOrder& order, const UserInfo& user, Environment& environment) {
   const std::string id = fmt::format("{}", order.id);
   const std::string host = base::ShortHostName();
@@ -109,7 +110,7 @@ void ApplySlurm(const ShimOrder& order, const UserInfo& user, Environment& envir
     environment["SLURM_JOB_GPUS"] = base::Join(order.gpu_uuids, ",");
     environment["SLURM_GPUS_ON_NODE"] = std::to_string(order.gpu_uuids.size());
   }
-  // A task that requests no cores counts as one core, as in Slurm.
+  // As in Slurm, a task that requests no cores counts as requesting one.
   const int cpus = std::max(order.host.cpus, order.spec.cpus.value_or(1));
   for (const char* name : {"SLURM_CPUS_ON_NODE", "SLURM_JOB_CPUS_PER_NODE"})
     environment[name] = std::to_string(cpus);
@@ -151,7 +152,7 @@ Environment TaskEnvironment(const ShimOrder& order, const UserInfo& user, const 
   Environment environment = order.spec.environment;
   // insert() keeps variables that the submitter has set.
   environment.insert({{"HOME", user.home}, {"SHELL", user.shell}, {"PATH", kDefaultPath}});
-  // Output goes to a file, so Python would buffer it until the end.
+  // Output goes to a file, so Python would otherwise buffer it until the end.
   environment.insert({"PYTHONUNBUFFERED", "1"});
   if (!user.name.empty()) environment.insert({{"USER", user.name}, {"LOGNAME", user.name}});
   if (conda != nullptr) ApplyConda(*conda, environment);

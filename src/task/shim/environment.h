@@ -20,10 +20,10 @@ struct CondaEnv {
 };
 
 // Finds a conda environment (or any folder with a bin/, such as a virtualenv) by absolute path or
-// by name. A name is looked up where conda looks: in CONDA_ENVS_PATH, the roots named by
-// CONDA_ROOT, MAMBA_ROOT_PREFIX and CONDA_EXE, ~/.conda/envs, the usual folders in the home
-// directory, and /opt/conda. The name "base" means a root itself. is_folder: called with the path
-// <prefix>/bin; must check with the user's privileges. Returns kNotFound with all places searched.
+// by name. Names are looked up where conda looks: in CONDA_ENVS_PATH, under the roots given by
+// CONDA_ROOT, MAMBA_ROOT_PREFIX and CONDA_EXE, in ~/.conda/envs, in the usual folders in the home
+// directory, and in /opt/conda. "base" means a root itself. is_folder: called with <prefix>/bin;
+// must check with the user's privileges. Returns kNotFound with a list of the places searched.
 Result<CondaEnv> FindCondaEnv(const std::string& name_or_path, const Environment& environment,
                               const std::string& home,
                               const std::function<bool(const std::string&)>& is_folder);
@@ -51,8 +51,8 @@ struct Shebang {
   std::string interpreter;  // absolute
   std::string argument;     // the rest of the line, passed as one argument by the kernel; or empty
 };
-// Returns kInvalid, with a message for the submitter, if "#!" or an absolute path is missing or if
-// the line has a DOS line ending.
+// Returns kInvalid, with a message for the submitter, if the line lacks "#!" or an absolute path or
+// has a DOS line ending.
 Result<Shebang> ParseShebang(std::string_view script);
 
 }  // namespace carma::task

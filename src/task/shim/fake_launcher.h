@@ -36,7 +36,7 @@ class FakeLauncher : public Launcher {
   void EmitFailed(core::TaskId id, int attempt, std::string text, bool retryable);
   void EmitExited(core::TaskId id, int attempt, int exit_code, std::string stderr_tail = "");
 
-  // The orders that Start() received, in call order.
+  // Arguments of the calls to Start(), oldest first.
   std::vector<LaunchOrder> started;
   std::vector<Call> stopped;
   std::vector<Call> warned;

@@ -16,7 +16,7 @@
 
 namespace carma::task {
 
-// The order to start one attempt of a task.
+// A request to start one attempt of a task.
 struct LaunchOrder {
   core::TaskId id{};
   int attempt = 1;
@@ -32,17 +32,16 @@ struct LaunchOrder {
   std::int64_t max_output_bytes = 0;  // per file before it is rotated; 0: unlimited
   int output_rotations = 1;
   base::Duration kill_grace{30'000};  // real time between TERM and KILL
-  // The maximum number of processes and threads; 0: no limit. Applies to the task if its cgroup can
-  // count them, otherwise to everything that its user runs.
+  // Maximum number of processes and threads; 0 means no limit. Applies to the task if its cgroup
+  // can count them, otherwise to everything that its user runs.
   std::int64_t max_processes = 0;
   core::HostShare host;  // promised cores and memory, enforced if the task's group can do so
   // Command that sets the GPU memory limits of the task's group (task/process/group_limiter.h)
-  // before the task starts, and removes them after it has ended; empty if there is none.
+  // before the task starts and removes them after it has ended; empty if there is none.
   std::vector<std::string> limiter;
   std::vector<std::string> memory_limits;
   bool cpu_cap = false;  // `host.cpus` is a hard limit, not a share when all cores are busy
-  // Cores that the task may run on, such as "0-3,8" (base/cpu_list.h). If empty, it may use all
-  // cores.
+  // Cores that the task may run on, such as "0-3,8" (base/cpu_list.h). Empty means all cores.
   std::string cores;
   std::string checkpoint_signal;       // signal name; empty: the task cannot checkpoint
   base::Duration checkpoint_notice{};  // time that the task has after this signal
@@ -52,7 +51,7 @@ struct LaunchOrder {
   friend bool operator==(const LaunchOrder&, const LaunchOrder&) = default;
 };
 
-// Stored data about an attempt that an earlier run of carmad started.
+// Stored state of an attempt that was started by an earlier run of carmad.
 struct KnownAttempt {
   core::TaskId id{};
   int number = 0;
@@ -62,7 +61,7 @@ struct KnownAttempt {
   friend bool operator==(const KnownAttempt&, const KnownAttempt&) = default;
 };
 
-// If output was lost, ShimEvent::text states how much, such as "3.2M", followed by these words.
+// If output was lost, ShimEvent::text is the amount, such as "3.2M", followed by these words.
 inline constexpr char kOutputLostText[] = "of its output could not be written";
 
 enum class ShimEventKind { kStarted, kLaunchFailed, kExited };
@@ -78,8 +77,8 @@ struct ShimEvent {
   bool retryable = false;
   bool exhausted = false;    // kLaunchFailed, retryable: no descriptor, process or memory was left
   bool interrupted = false;  // kLaunchFailed: adopted, but carmad had exited before the start
-  // kLaunchFailed: the task waits and is tried again later. This happens if the task's user does
-  // not exist, or if a stopped process or a job step did not adopt its lease in time.
+  // kLaunchFailed: the task goes back to waiting and is tried again later, because its user does
+  // not exist or because a stopped process or a job step did not adopt its lease in time.
   bool waits = false;
   // The remaining fields are only for kExited.
   int exit_code = 0;
@@ -95,11 +94,11 @@ class Launcher {
  public:
   using Sink = std::function<void(ShimEvent)>;  // called on the owner's loop, from Poll()
   virtual ~Launcher() = default;
-  // Starts an attempt that the caller has already stored. Never blocks for long. The outcome is
-  // reported by an event.
+  // Starts an attempt that the caller has already stored. Does not block for long; an event reports
+  // the outcome.
   virtual void Start(LaunchOrder order) = 0;
-  // Makes the shim send TERM to the whole group and, after the grace period, KILL. If the shim
-  // fails to do so, it is later killed together with its task, and the attempt is lost. Unknown
+  // Makes the shim send TERM to the whole group and, after the grace period, KILL. A shim that
+  // fails to do so is later killed together with its task, and the attempt counts as lost. Unknown
   // attempts are ignored.
   virtual void Stop(core::TaskId id, int attempt) = 0;
   // Restricts the attempt's processes to these cores (LaunchOrder::cores) if their group supports
@@ -107,19 +106,19 @@ class Launcher {
   virtual void Confine(core::TaskId id, int attempt, const std::string& cores) {
     (void)id, (void)attempt, (void)cores;
   }
-  // Changes the limits of the attempt's group (LaunchOrder::memory_limits) if it was started with
-  // limits. Unknown attempts are ignored.
+  // Changes the GPU memory limits of the attempt's group (LaunchOrder::memory_limits) if it was
+  // started with limits. Unknown attempts are ignored.
   virtual void LimitMemory(core::TaskId id, int attempt, const std::vector<std::string>& limits) {
     (void)id, (void)attempt, (void)limits;
   }
-  // Called when the task's time limit is near. Sends the signal that its description requests
-  // (TaskSpec::signal). Unknown attempts are ignored.
+  // Sends the task the signal that its description requests (TaskSpec::signal), because its time
+  // limit is near. Unknown attempts are ignored.
   virtual void Warn(core::TaskId id, int attempt) = 0;
-  // Asks the task to checkpoint: sends the checkpoint signal (LaunchOrder) to all its processes
-  // that have a handler for it. leaves_by: when the task is stopped, by the machine's clock; its
-  // processes can read this in the attempt's folder. Unknown attempts are ignored.
+  // Asks the task to checkpoint: sends the checkpoint signal (LaunchOrder) to each of its processes
+  // that has a handler for it. leaves_by: wall-clock time at which the task will be stopped; its
+  // processes can read it in the attempt's folder. Unknown attempts are ignored.
   virtual void AskToSave(core::TaskId id, int attempt, base::Time leaves_by) = 0;
-  // Replaces the deadline in the attempt's folder by "inf", because the task may stay after all.
+  // Replaces the deadline in the attempt's folder with "inf", because the task may stay after all.
   // Unknown attempts are ignored.
   virtual void DropDeadline(core::TaskId id, int attempt) { (void)id, (void)attempt; }
   // Takes over an attempt from an earlier carmad, identified by its folder, and reports events as
@@ -129,7 +128,7 @@ class Launcher {
   virtual void Adopt(const KnownAttempt& attempt) = 0;
   // Forgets a finished attempt and removes its folder.
   virtual void Forget(core::TaskId id, int attempt, const std::string& attempt_dir) = 0;
-  // An epoll descriptor that is readable when Poll() has something to do; -1 for fakes.
+  // An epoll descriptor that is readable when Poll() has work to do; -1 for fakes.
   virtual int PollFd() const = 0;
   // Passes pending events to the sink; returns immediately.
   virtual void Poll(const Sink& sink) = 0;

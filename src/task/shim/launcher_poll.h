@@ -25,7 +25,7 @@ class LauncherPoll {
   // Take() calls on_key with this key when the timer has expired.
   static constexpr std::uint64_t kTimer = ~std::uint64_t{0};
 
-  // Must be called once, before all other functions. Returns a system error on failure.
+  // Must be called once, before any other function. Returns a system error on failure.
   Result<Unit> Open(std::string_view doing) {
     epoll_.reset(::epoll_create1(EPOLL_CLOEXEC));
     wake_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));

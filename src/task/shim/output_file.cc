@@ -70,8 +70,8 @@ std::size_t OutputFile::Room(std::string_view data) const {
   if (data.size() <= room) return data.size();
   const std::size_t line_end = data.substr(0, room).rfind('\n');
   if (line_end != std::string_view::npos) return line_end + 1;
-  // No line ends before the limit. The line goes to the next file, or is cut if it alone fills a
-  // file.
+  // No line ends before the limit, so the line goes to the next file, or is split if it fills a
+  // whole file by itself.
   return size_ > 0 ? 0 : room;
 }
 

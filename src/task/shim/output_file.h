@@ -1,4 +1,4 @@
-// A task's output file, whose size is bounded by rotation. Its errors never make the task fail or
+// A task's output file, whose size is bounded by rotation. Write errors never make the task fail or
 // wait.
 #pragma once
 
@@ -13,7 +13,7 @@
 
 namespace carma::task {
 
-// All calls need the privileges of the file's user; the caller must have assumed them.
+// All calls must be made with the privileges of the file's user.
 class OutputFile {
  public:
   struct Limits {
@@ -21,12 +21,12 @@ class OutputFile {
     int rotations = 1;           // number of older files; <path>.1 is the newest
   };
   // Creates the file and any missing parent folders. append: keeps the output of earlier attempts;
-  // otherwise the file is emptied. Devices and pipes (/dev/null) are allowed and not rotated. Never
-  // waits for a reader. Returns a system error with the path on failure.
+  // otherwise the file is truncated. Devices such as /dev/null and pipes are allowed but not
+  // rotated. Never waits for a reader. Returns a system error with the path on failure.
   static Result<OutputFile> Open(const std::string& path, bool append, Limits limits);
 
-  // Bytes that cannot be written (disk full, quota, file size limit) are dropped and counted; the
-  // next call tries again.
+  // Drops and counts bytes that cannot be written (disk full, quota, file size limit). The next
+  // call tries again.
   void Write(std::string_view data);
   // Writes a note about dropped bytes at the end of the file, if possible.
   void Close();

@@ -15,12 +15,13 @@
 
 namespace carma::task {
 
-// Every call except the constructor needs the privileges of the task's user. Memory use is fixed.
-// The task waits only while the disk is slow, never because the disk is full.
+// Every call except the constructor needs the privileges of the task's user. Memory usage is
+// constant. The task waits only while the disk is slow, never because the disk is full.
 class OutputPump {
  public:
-  // A first attempt empties its files; later attempts append to them. Streams with equal paths
-  // share one writer. attachment: must outlive this object; null without a terminal.
+  // The first attempt truncates its files; later attempts append to them. Streams with equal paths
+  // share one writer. attachment: must outlive this object; null if the task does not run under
+  // `carma run`.
   static Result<OutputPump> Open(const ShimOrder& order, Attachment* attachment = nullptr);
 
   // The task's end of a stream: 0 is stdout, 1 is stderr. A terminal serves as both.
@@ -28,18 +29,18 @@ class OutputPump {
   void CloseTaskEnds();
   // Descriptor for poll(); -1 once the stream has ended, or while its receiver is not ready.
   int poll_fd(int stream) const;
-  // Moves available data, at most one buffer, so that both streams make progress. Returns false if
-  // there is no data.
+  // Moves at most one buffer of available data, so that both streams make progress. Returns false
+  // if there is none.
   bool Move(int stream);
-  // Reads the rest once all the task's writers are gone, then closes the files. The amount is
-  // bounded, because a process outside the task may hold the pipe open and keep writing.
+  // Reads what is left once all of the task's writers are gone, then closes the files. The amount
+  // is bounded, because a process outside the task may hold the pipe open and keep writing.
   void Finish();
   // Adds a line from the shim itself to the task's stderr.
   void Note(std::string_view line);
 
   // Passes all output from now on to `progress`, which must outlive this object.
   void Show(ProgressFile& progress) { progress_ = &progress; }
-  // Null if progress is not read.
+  // Null if progress is not tracked.
   ProgressFile* progress() const { return progress_; }
 
   std::string StderrTail() const { return tail_.Text(); }

@@ -13,8 +13,8 @@ namespace carma::task {
 namespace {
 
 constexpr char kProgressFile[] = "/progress";
-// Every report fits into this size. The file is written in place, so that a full disk or a quota
-// cannot prevent later writes.
+// Large enough for any report. The file is written in place, so that a full disk or a quota cannot
+// prevent later writes.
 constexpr std::size_t kFileBytes = 1024;
 
 std::int64_t NowMs() {

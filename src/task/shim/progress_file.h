@@ -13,9 +13,9 @@ namespace carma::task {
 
 class ProgressFile {
  public:
-  // Needs the privileges of carmad's user. If the file cannot be created, progress is not read.
+  // Needs the privileges of carmad's user. If the file cannot be created, progress is not tracked.
   void Open(const std::string& attempt_dir);
-  // The following calls work with any user's privileges. stream: 0 is stdout, 1 is stderr.
+  // These calls work with any user's privileges. stream: 0 is stdout, 1 is stderr.
   void Take(int stream, std::string_view data);
   // Milliseconds until LookIfDue() has work; empty if it has none.
   std::optional<int> DueInMs() const;
@@ -26,7 +26,7 @@ class ProgressFile {
   ProgressTracker tracker_;
 };
 
-// The shim's latest report; empty if there is none yet, or if it is currently being written.
+// The shim's latest report; empty if there is none yet or if it is just being written.
 std::optional<ProgressReport> ReadProgressFile(const std::string& attempt_dir);
 
 }  // namespace carma::task

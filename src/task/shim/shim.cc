@@ -74,7 +74,7 @@ class Shim {
   std::expected<pid_t, LaunchError> Launch();
   std::expected<Unit, LaunchError> ReadOrder();
   std::expected<Unit, LaunchError> FindUser();
-  // Opens output files, terminal and conda environment with the user's privileges.
+  // Opens the output files, terminal and conda environment with the user's privileges.
   std::expected<Unit, LaunchError> OpenUserFiles();
   // The part of OpenUserFiles() that runs with the user's privileges. Returns the conda
   // environment, if the task has one.
@@ -196,8 +196,8 @@ std::expected<pid_t, LaunchError> Shim::Launch() {
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   MakeGroup();
   LimitGpuMemoryOfGroups();
-  // Sync the claim to disk. Otherwise, the daemon might conclude after a power failure that the
-  // task had never begun.
+  // Sync the claim to disk. Otherwise, after a power failure, the daemon might conclude that the
+  // task never began.
   if (Result<Unit> synced = SyncClaim(dir_); !synced)
     return Refuse(synced.error(), /*retryable=*/true);
   plan_.workdir = order_.spec.workdir;
@@ -266,8 +266,7 @@ std::expected<Unit, LaunchError> Shim::OpenUserFiles() {
 }
 
 std::expected<std::optional<CondaEnv>, LaunchError> Shim::OpenAsUser() {
-  // This is checked first, because making output folders would recreate a removed working
-  // directory.
+  // Checked first, because creating the output folders would recreate a removed working directory.
   if (std::optional<LaunchError> error = WhyNotEnter(order_.spec.workdir))
     return Refusal(*std::move(error));
   std::optional<CondaEnv> conda;
@@ -353,8 +352,8 @@ std::expected<Unit, LaunchError> Shim::EnterContainer() {
   return Unit{};
 }
 
-// A tool that exited by itself has removed its container. If its exit code is 125 or more, the tool
-// may have failed, and the guard removes the container. report: null if nothing has run.
+// A tool that exited by itself has removed its container. An exit code of 125 or more may mean that
+// the tool failed, so the guard then removes the container. report: null if nothing has run.
 void Shim::EndContainer(const ShimReport* report) {
   constexpr int kFirstOfTheTool = 125;
   if (guard_) {
@@ -371,8 +370,8 @@ void Shim::MakeGroup() {
       order_.cgroup_base, CgroupName(core::Number(order_.id), order_.attempt, ::getpid()));
   if (group) {
     group_ = std::move(*group);
-    // If the group enforces the limit, the limit per user is dropped, because it would also count
-    // the user's other processes.
+    // If the group enforces the limit, drop the per-user limit, which would also count the user's
+    // other processes.
     if (order_.max_processes > 0 && group_->LimitProcesses(order_.max_processes))
       order_.max_processes = 0;
     LimitGroup();
@@ -381,23 +380,23 @@ void Shim::MakeGroup() {
   }
 }
 
-// Ignores limits that the group cannot enforce. The daemon reports them, because it knows which
+// Ignores limits that the group cannot enforce; the daemon reports them, because it knows which
 // limits the cgroup tree supports.
 void Shim::LimitGroup() {
   const core::HostShare& host = order_.host;
-  // A cap does not guarantee any CPU time. So even a capped task needs a weight for times when
-  // other tasks keep all cores busy.
+  // A cap does not guarantee any CPU time, so even a capped task needs a weight for when other
+  // tasks keep all cores busy.
   if (host.cpus > 0) (void)group_->WeighCpus(host.cpus);
   if (host.cpus > 0 && order_.cpu_cap) (void)group_->CapCpus(host.cpus);
   if (host.memory_mib > 0) (void)group_->LimitMemory(host.memory_mib);
   if (!order_.cores.empty()) (void)group_->ConfineTo(order_.cores);
 }
 
-// The limits are set before the task's first instruction, so that the task sees its limit as the
-// GPU's memory size.
+// Sets the limits before the task's first instruction, so that the task sees its limit as the GPU's
+// memory size.
 //
-// A task in a Docker container has its processes in its containers' group, not in its own. A task
-// that calls Docker itself has processes in both groups, so each group gets the full limit.
+// The processes of a task in a Docker container are in the container's group, not in the task's
+// own. A task that calls Docker itself has processes in both, so each group gets the full limit.
 void Shim::LimitGpuMemoryOfGroups() {
   if (order_.limiter.empty()) return;
   const bool docker = container_ && container_->tool == ContainerTool::kDocker;
@@ -456,7 +455,7 @@ void Shim::RemoveGroup() {
 void Shim::TellStarted(pid_t main) {
   ShimStarted started;
   started.process.pid = main;
-  // The process is not yet reaped, so it still has an entry in /proc, even as a zombie.
+  // The process has not been reaped yet, so it still has an entry in /proc, even as a zombie.
   if (const auto stat = base::ReadProcessStat(main)) started.process = stat->id;
   if (group_ && group_->path().starts_with(order_.cgroup_root))
     started.cgroup = group_->path().substr(order_.cgroup_root.size());
@@ -467,7 +466,8 @@ void Shim::TellStarted(pid_t main) {
   AnswerEarly(line);
 }
 
-// Retries until it succeeds or the folder is gone, because only the report proves the task's end.
+// Retries until it succeeds or the folder is gone, because only the report proves that the task
+// ended.
 void Shim::LeaveReport(const ShimReport& report) {
   const std::string text = ToText(report);
   for (int wait_ms = kFirstRetryMs; true; wait_ms = std::min(wait_ms * 2, kLastRetryMs)) {
@@ -485,7 +485,7 @@ void Shim::LeaveReport(const ShimReport& report) {
 
 void Shim::AnswerEarly(const std::string& line) {
   if (!early_) return;
-  // The daemon may be gone or slow, so the shim writes whole lines or nothing, and never waits.
+  // The daemon may be gone or slow, so write whole lines or nothing, and never wait.
   ::fcntl(early_.get(), F_SETFL, O_NONBLOCK);
   if (line.size() > PIPE_BUF) ::fcntl(early_.get(), F_SETPIPE_SZ, kEarlyPipeBytes);
   if (!base::WriteAll(early_.get(), line)) early_.reset();

@@ -1,4 +1,4 @@
-// Common parts of the launcher's tests: a folder, an order, real shims, and a way to wait for
+// Shared fixture of the launcher tests: a folder, a launch order, real shims, and a way to wait for
 // events.
 #pragma once
 
@@ -50,7 +50,7 @@ class ShimLauncherTest : public ::testing::Test {
     (void)!::system(("rm -rf " + root_).c_str());
   }
 
-  // Acts as if carmad were killed and restarted, so the old launcher's memory is lost.
+  // Simulates killing and restarting carmad. The old launcher's state is lost.
   void Restart() {
     launcher_ = MakeShimLauncher({ShimPath(), FindCgroupBase()}).value();
     events_.clear();
@@ -117,8 +117,8 @@ class ShimLauncherTest : public ::testing::Test {
     return NextExited();
   }
 
-  // Creates a named pipe. The task's environment names two such pipes, $TELL and $GO. The task
-  // writes to $TELL at a certain point, and continues when something is written to $GO.
+  // Creates a named pipe. The task's environment names two of them, $TELL and $GO. The task writes
+  // to $TELL when it reaches a certain point and continues once something is written to $GO.
   static base::UniqueFd MakeFifo(const std::string& path) {
     CARMA_CHECK(::mkfifo(path.c_str(), 0666) == 0, "mkfifo");
     ::chmod(path.c_str(), 0666);

@@ -31,8 +31,8 @@ using base::Field;
 using base::UniqueFd;
 
 constexpr std::size_t kMaxEarlyBytes = 1 << 18;
-// Polling interval for an attempt whose events no descriptor reports: carmad adopted it before its
-// shim had reported, no descriptor was left for its shim, or its folder could not be read.
+// Polling interval for attempts whose events no descriptor reports: carmad adopted the attempt
+// before its shim had reported, had no descriptor left for its shim, or could not read its folder.
 constexpr std::chrono::milliseconds kLook{20};
 
 // A shim that survives a kill (because a disk does not respond) is killed again after this time.
@@ -60,7 +60,7 @@ struct Attempt : KnownAttempt {
 class ShimLauncher final : public Launcher {
  public:
   explicit ShimLauncher(ShimLauncherOptions options);
-  // Must be called once, before all other functions. Returns a system error on failure.
+  // Must be called once, before any other function. Returns a system error on failure.
   Result<Unit> Open() { return poll_.Open("preparing to start tasks"); }
   void Start(LaunchOrder order) override;
   void Stop(core::TaskId id, int attempt) override;
@@ -89,7 +89,7 @@ class ShimLauncher final : public Launcher {
   void OnShimGone(std::uint64_t serial);
   void OnTimer();
   void KillHung(Attempt& attempt);
-  // Whether the attempt must be polled because no descriptor reports its events.
+  // Returns true if the attempt must be polled because no descriptor reports its events.
   static bool NeedsLooking(const Attempt& attempt);
   static bool ShimHasEnded(const Attempt& attempt);
   void SetTimer();
@@ -259,7 +259,7 @@ void ShimLauncher::Settle(Attempt attempt) {
         attempt.shim = outcome.shim;
         attempt.shim_fd = base::OpenPidfd(outcome.shim.pid);
         // Another process may have reused the PID before the descriptor was opened. If the shim is
-        // alive now, the descriptor is the shim's.
+        // still alive, the descriptor refers to it.
         if (MayLive(outcome.shim)) return Track(std::move(attempt));
         break;  // the shim has just exited; the next check reads what it left
       }
@@ -286,7 +286,7 @@ void ShimLauncher::Settle(Attempt attempt) {
 }
 
 void ShimLauncher::Forget(core::TaskId id, int attempt, const std::string& attempt_dir) {
-  // Keep the folder while the attempt is running, because nothing else holds information about it.
+  // Keep the folder while the attempt is running, because it is the only record of the attempt.
   if (Find(id, attempt) != nullptr) return;
   if (const Result<Unit> removed = RemoveAttempt(attempt_dir); !removed) {
     base::LogWarn("attempt_folder_left", {Field{"task", id}, Field{"attempt", attempt},
@@ -322,7 +322,7 @@ bool ShimLauncher::Watch(int fd, std::uint64_t serial, Source source) {
 void ShimLauncher::Track(Attempt attempt) {
   const std::uint64_t serial = next_serial_++;
   if (attempt.answers) Watch(attempt.answers.get(), serial, Source::kAnswers);
-  // If epoll cannot watch the shim, the timer checks it.
+  // If epoll cannot watch the shim, the timer checks on it.
   if (attempt.shim_fd && !Watch(attempt.shim_fd.get(), serial, Source::kShim))
     attempt.shim_fd.reset();
   serials_[{attempt.id, attempt.number}] = serial;
@@ -357,7 +357,7 @@ void ShimLauncher::ReadAnswers(Attempt& attempt) {
     if (attempt.unread.size() > kMaxEarlyBytes) break;
   }
   const bool open = n < 0 && (errno == EAGAIN || errno == EINTR);
-  // The pipe for answers is closed; the pidfd shows when the shim itself exits.
+  // The pipe for answers is closed; the pidfd will tell when the shim itself exits.
   if (!open) attempt.answers.reset();
 }
 
@@ -366,8 +366,8 @@ void ShimLauncher::TakeAnswer(Attempt& attempt, std::string_view line) {
   if (const Result<ShimStarted> started = ParseShimStarted(line)) {
     if (!attempt.told_started) PushStarted(attempt, *started);
   } else if (const Result<ShimReport> report = ParseShimReport(line)) {
-    // The shim could not write its report yet, so it sent the report here. The shim's later exit
-    // will carry no further information.
+    // The shim could not write its report to disk yet, so it sent the report through the pipe. Its
+    // exit will add no information.
     attempt.reported = true;
     serials_.erase({attempt.id, attempt.number});
     Push(EventOf(attempt, *report));
@@ -379,8 +379,7 @@ void ShimLauncher::OnShimGone(std::uint64_t serial) {
   attempts_.erase(serial);
   if (attempt.answers) ReadAnswers(attempt);
   siginfo_t info{};
-  // Reap the shim if it is a child of this process. A shim that an earlier carmad started is not,
-  // and waitid() just fails for it.
+  // Reap the shim if it is our child. If an earlier carmad started it, waitid() simply fails.
   const bool reaped = std::exchange(attempt.unsettled, false);
   const idtype_t by = attempt.shim_fd ? P_PIDFD : P_PID;
   const int which = attempt.shim_fd ? attempt.shim_fd.get() : attempt.shim.pid;

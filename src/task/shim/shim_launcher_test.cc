@@ -1,4 +1,4 @@
-// Tests users' requests and how tasks are stopped, with real shims and processes.
+// Tests launching, signalling and stopping tasks with real shims and processes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -105,8 +105,8 @@ TEST_F(ShimLauncherTest, TheTaskStartsInACleanEnvironment) {
   LaunchOrder order = Order(
       "pwd; umask; echo $CUDA_VISIBLE_DEVICES $CARMA_TASK_ID; ls /proc/self/fd; "
       "readlink /proc/$$/fd/0; env | wc -l; "
-      // The shell must read its own status. It blocks signals for a moment when it forks, and
-      // another process could read the status during that moment.
+      // The shell must read its own status: it blocks signals for a moment when it forks, and
+      // another process might read the status just then.
       "while read -r line; do case $line in SigBlk*|SigIgn*|NoNewPrivs*) echo \"$line\";; esac; "
       "done < /proc/self/status");
   ::signal(SIGUSR2, SIG_IGN);

@@ -1,4 +1,4 @@
-// Tests how the machine affects tasks: users, full disks, and time.
+// Tests how the machine affects tasks: users, full disks, and speed.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -219,7 +219,7 @@ TEST_F(FullDiskTest, SendsAReportThatCannotBeWritten) {
 
 TEST_F(FullDiskTest, ADiskFullAtTheStartIsRetryable) {
   if (!MountDisk(root_ + "/attempts", "size=64k")) GTEST_SKIP() << "needs root and namespaces";
-  // 64 KiB is enough for an order, but not for the space that is reserved for the report.
+  // 64 KiB is enough for the launch order but not for the space reserved for the report.
   launcher_->Start(Order("true"));
   const ShimEvent failed = NextFailed();
   EXPECT_TRUE(failed.retryable);

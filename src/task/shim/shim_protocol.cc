@@ -24,7 +24,7 @@ using base::UniqueFd;
 
 constexpr char kTailField[] = "stderr_tail_base64";
 
-// Every variable must be one that execve() can pass on unchanged.
+// Rejects variables that execve() cannot pass on unchanged.
 Result<Unit> CheckVariables(const std::map<std::string, std::string>& variables) {
   for (const auto& [name, text] : variables) {
     if (name.empty() || name.contains('=') || !HasNoNul(name) || !HasNoNul(text))
@@ -120,8 +120,8 @@ Result<bool> ClaimAttempt(const std::string& attempt_dir, bool abandon) {
   const std::string draft = fmt::format("{}.{}", owner, ::getpid());
   const ShimOwner self{base::SelfProcess(), base::BootId(), abandon};
   const Result<Unit> written = WriteDraft(draft, ToText(self));
-  // link() never replaces a file. If there are several writers, one wins, and its file is complete
-  // from the start.
+  // link() never replaces a file. If there are several writers, one of them wins, and its file is
+  // complete from the start.
   const bool linked = written && ::link(draft.c_str(), owner.c_str()) == 0;
   const int link_error = errno;
   ::unlink(draft.c_str());
@@ -162,8 +162,8 @@ Result<Unit> ReservedFile::Commit(std::string_view text, bool durable) {
   if (::ftruncate(fd.get(), static_cast<off_t>(text.size())) != 0) return FailErrno(errno, reserve);
   if (durable && ::fsync(fd.get()) != 0) return FailErrno(errno, reserve);
   if (::rename(reserve.c_str(), path.c_str()) != 0) return FailErrno(errno, path);
-  // The file is complete and has its name, so an error from syncing the folder is no reason to
-  // write it again.
+  // The file is complete and has its name, so there is no need to write it again if syncing the
+  // folder fails.
   if (durable) (void)SyncPath(dir_, O_DIRECTORY);
   return Unit{};
 }

@@ -10,7 +10,7 @@
 //   started.json  the task's main process; written when its exec has succeeded
 //   exit.json     how the task ended, or why it could not start; durable. Once it exists, no
 //                 process of the task is running.
-//   progress      shim -> daemon: the task's progress as its output shows it (ProgressReport)
+//   progress      shim -> daemon: the task's progress, as found in its output (ProgressReport)
 //   *.reserve     blocks set aside at the start for started.json and exit.json, so that a full disk
 //                 cannot lose them
 //   shim.log      the shim's own error messages
@@ -34,11 +34,11 @@ inline constexpr char kScriptFile[] = "script";
 inline constexpr char kOwnerFile[] = "owner";
 inline constexpr char kStartedFile[] = "started.json";
 inline constexpr char kExitFile[] = "exit.json";
-// The file with new GPU memory limits, which replace those in the order. It contains words as in
+// File with new GPU memory limits, which replace those in the order. Contains words as in
 // LaunchOrder::memory_limits, separated by spaces.
 inline constexpr char kLimitsFile[] = "limits";
-// When a task that was asked to checkpoint is stopped, in milliseconds since the Unix epoch; "inf"
-// if it may stay after all. The module carma_task reads it.
+// Time at which a task that was asked to checkpoint will be stopped, in milliseconds since the Unix
+// epoch; "inf" if it may stay after all. Read by the Python module carma_task.
 inline constexpr char kDeadlineFile[] = "leaves_by_ms";
 inline constexpr char kShimLogFile[] = "shim.log";
 
@@ -52,18 +52,17 @@ inline constexpr std::int64_t kMaxGraceMs = 86'400'000;  // one day
 
 inline constexpr std::int64_t kMostProcesses = 4'194'304;  // the kernel's maximum
 
-// The shim's end of the pipe for early answers. The shim writes one line with the text of
-// started.json once the task is running. It writes a second line with the text of exit.json only if
-// that file cannot be written.
+// The shim's end of the pipe for early answers. Once the task is running, the shim writes one line
+// with the text of started.json. If exit.json cannot be written, its text follows as a second line.
 inline constexpr int kEarlyAnswerFd = 3;
-// The shim's exit status if the attempt has another owner. In that case nothing was run.
+// Exit status of a shim that ran nothing because the attempt has another owner.
 inline constexpr int kShimNotOwner = 3;
-// An environment variable that every process of an attempt has. It is used to find the processes
-// that remain after the shim has died.
+// Environment variable that marks the processes of an attempt. Used to find those that remain after
+// the shim has died.
 inline constexpr char kAttemptVariable[] = "CARMA_ATTEMPT_DIR";
 
-// The part of a LaunchOrder that the shim needs, without attempt_dir and user. The command is empty
-// if the folder's script is run. stderr_path is never empty; if it equals stdout_path, both streams
+// The part of a LaunchOrder that the shim needs, as written to order.json. The command is empty if
+// the folder's script is run. stderr_path is never empty; if it equals stdout_path, both streams
 // share one file.
 struct ShimOrder : LaunchOrder {
   std::string cgroup_base;  // folder in which the task's group is made; empty: no groups
@@ -223,22 +222,21 @@ std::string ToText(const ShimOwner& owner);
 std::string ToText(const ShimStarted& started);
 std::string ToText(const ShimReport& report);
 
-// Any bytes are allowed as input. Errors are kInvalid and contain the JSON pointer to the wrong
-// value.
+// Any input is allowed. Errors are kInvalid and contain the JSON pointer to the wrong value.
 Result<ShimOrder> ParseShimOrder(std::string_view text);
 Result<ShimOwner> ParseShimOwner(std::string_view text);
 Result<ShimStarted> ParseShimStarted(std::string_view text);
 Result<ShimReport> ParseShimReport(std::string_view text);
 
 // Makes this process the attempt's owner, so that it can run or abandon it. The owner file appears
-// with its whole content or not at all. Returns false if the attempt already has an owner.
+// complete or not at all. Returns false if the attempt already has an owner.
 Result<bool> ClaimAttempt(const std::string& attempt_dir, bool abandon);
-// Makes the claim durable, so it survives a power failure.
+// Syncs the claim to disk, so that it survives a power failure.
 Result<Unit> SyncClaim(const std::string& attempt_dir);
 // Returns false if the owner has exited, or if the machine has been rebooted since.
 bool OwnerLives(const ShimOwner& owner);
 
-// A file whose blocks are reserved in advance. It gets its name only when it is complete.
+// A file with preallocated blocks that gets its name only once it is complete.
 class ReservedFile {
  public:
   // Reserves `bytes` for <dir>/<name>. Returns a system error on failure, such as a full disk.

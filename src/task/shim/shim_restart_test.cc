@@ -171,7 +171,8 @@ TEST_F(ShimRestartTest, ARunningTaskIsNotLostWithoutDescriptors) {
 }
 
 TEST_F(ShimRestartTest, ALateShimDoesNotRunAnAbandonedAttempt) {
-  // Recreates what a daemon leaves if it dies before its shim starts: the folder and the order.
+  // Recreates what a daemon leaves behind if it dies before starting its shim: a folder with a
+  // launch order.
   launcher_->Start(Order("echo ran >> " + root_ + "/ran"));
   NextStarted();
   NextExited();
@@ -218,7 +219,7 @@ TEST_F(ShimRestartTest, KillingAShimKillsItsTaskAndLosesTheAttempt) {
 
 TEST_F(ShimRestartTest, FindsRemainingProcessesWithoutCgroups) {
   launcher_ = MakeShimLauncher({ShimPath(), {}}).value();
-  // One process leaves the session, and another process clears its environment.
+  // One process leaves the session, and another clears its environment.
   launcher_->Start(
       Order("(setsid sh -c 'echo $$ > $TELL; exec sleep 1000' &) & wait; "
             "env -i sh -c \"echo \\$\\$ > $TELL; exec sleep 1000\" & sleep 1000"));
@@ -281,7 +282,8 @@ TEST_F(ShimRestartTest, AShutdownCountsAsLostNotAsFailed) {
   EXPECT_EQ(exit.signal, SIGTERM);
 }
 
-// When a cluster stops a job, it signals each process separately. Here, the shim is last.
+// When a cluster stops a job, it signals each process separately. In this test, the shim comes
+// last.
 TEST_F(ShimRestartTest, AShutdownThatReachesTheTaskFirstCountsAsLost) {
   launcher_->Start(Order("exec sleep 1000"));
   const ShimEvent started = NextStarted();

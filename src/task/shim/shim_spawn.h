@@ -1,4 +1,4 @@
-// Starts carma-shim from a process with many threads.
+// Starts carma-shim from a multithreaded process.
 #pragma once
 
 #include <string>

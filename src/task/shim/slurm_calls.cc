@@ -74,7 +74,7 @@ Result<CarmaCall> Each(const char* verb, const Words& words, std::size_t at,
   return call;
 }
 
-// Handles words such as "JobId=5 TimeLimit=2:00:00".
+// Parses settings such as "JobId=5 TimeLimit=2:00:00".
 Result<CarmaCall> Update(const Words& words, std::size_t at, const Variables& environment) {
   struct Name {
     std::string_view slurm, option;
@@ -346,14 +346,14 @@ Result<SbatchCall> PlanSbatch(const Words& arguments, const Variables& environme
     }
   }
   const std::string script = at < arguments.size() ? arguments[at] : wraps ? "" : "-";
-  // If a task submits its own script, pass on the task's name. The file name of the script is only
+  // A task that submits its own script passes on its name, because the script's file name is only
   // "script" or a number.
   const std::string own = Lookup(environment, "CARMA_ATTEMPT_DIR");
   const bool again =
       (!own.empty() && script.starts_with(own + "/")) || script.starts_with("/proc/");
   if (again)
     options.insert(options.begin(), "--job-name=" + Lookup(environment, "CARMA_TASK_NAME"));
-  // At least one --sbatch option is needed, because it marks the task as written for Slurm.
+  // At least one --sbatch option is needed to mark the task as written for Slurm.
   if (options.empty()) options.emplace_back("--quiet");
   for (const std::string& option : options) call.words.push_back("--sbatch=" + option);
   if (!script.empty()) call.words.push_back(script);

@@ -11,7 +11,6 @@
 
 namespace carma::task {
 
-// One invocation of `carma`.
 struct CarmaCall {
   std::vector<std::string> words;  // its arguments; empty: nothing is run
   std::string text;                // printed before it is run
@@ -22,13 +21,13 @@ struct CarmaCall {
   } show = Show::kAsItIs;
 };
 
-// arguments: without the program's name. environment: the task's variables, which identify the
+// arguments: without the program's name. environment: the task's variables, which determine the
 // array that a number such as 81_3 refers to. Supports `show hostnames [LIST]`, `show job [ID]`,
-// requeue, hold, release, and updates of TimeLimit, JobName and Priority. Returns kInvalid with a
-// one-line message otherwise.
+// requeue, hold, release, and updates of TimeLimit, JobName and Priority; returns kInvalid with a
+// one-line message for anything else.
 Result<CarmaCall> PlanScontrol(const std::vector<std::string>& arguments,
                                const std::map<std::string, std::string>& environment);
-// scancel selects tasks by number, --me, --name or --state. Fails in the same way as PlanScontrol.
+// Selects tasks by number, --me, --name or --state. Returns the same errors as PlanScontrol.
 Result<CarmaCall> PlanScancel(const std::vector<std::string>& arguments,
                               const std::map<std::string, std::string>& environment);
 
@@ -36,8 +35,8 @@ struct SbatchCall {
   std::vector<std::string> words;
   bool parsable = false;  // print only the number
 };
-// Builds the `carma submit` call with the same options. If it submits the task's own script ($0),
-// the new task gets the same name.
+// Builds the `carma submit` call with the same options. A task that submits its own script ($0)
+// passes on its name.
 Result<SbatchCall> PlanSbatch(const std::vector<std::string>& arguments,
                               const std::map<std::string, std::string>& environment);
 
@@ -49,7 +48,7 @@ Result<std::vector<std::string>> ExpandHosts(std::string_view list);
 // JSON does not describe a task.
 Result<std::string> JobText(std::string_view task_json, bool one_line);
 
-// These run the `carma` of the same installation, print the result, and return the exit code.
+// Each runs the `carma` of the same installation, prints the result, and returns the exit code.
 int RunScontrol(const std::vector<std::string>& arguments,
                 const std::map<std::string, std::string>& environment);
 int RunScancel(const std::vector<std::string>& arguments,

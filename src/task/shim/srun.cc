@@ -177,12 +177,12 @@ class Reader {
 
 // ---- running ----
 
-// Signals that terminate a script or announce its termination, and SIGCONT.
+// Signals that terminate a script or warn that it will be terminated, plus SIGCONT.
 constexpr std::array kPassedOn{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGCONT};
 
-// SIGCHLD and the signals in kPassedOn, which srun blocks and receives with sigwaitinfo(). So a
-// signal cannot arrive before a new copy is in the list of copies, and is never forwarded to a PID
-// that another process has reused.
+// SIGCHLD and the signals in kPassedOn, which srun blocks and receives with sigwaitinfo(). This
+// way, no signal arrives before a new copy is in the list of copies, and none is forwarded to a
+// reused PID.
 sigset_t WaitedFor() {
   sigset_t signals;
   ::sigemptyset(&signals);
@@ -211,8 +211,8 @@ std::string PathFor(const std::string& pattern, int rank, const Variables& envir
                      .rank = rank});
 }
 
-// Opens the file in append mode, because several copies may share it. The file was emptied before
-// the first copy began.
+// Opens the file in append mode, because several copies may share it. The file was truncated before
+// the first copy started.
 void Redirect(const std::string& path, int descriptor) {
   const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
   if (file < 0 || ::dup2(file, descriptor) < 0) {
@@ -254,8 +254,8 @@ void EmptyFiles(const SrunPlan& plan, const Variables& environment) {
   ::_exit(kCannotRun);
 }
 
-// Takes a name that at most one process on this machine can hold. The name is released when that
-// process exits. Returns empty if another process holds the name.
+// Reserves a name that only one process on this machine can hold at a time. The name is released
+// when that process exits. Returns empty if another process holds it.
 base::UniqueFd TakeName(std::string_view name) {
   base::UniqueFd socket(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   sockaddr_un address{};
@@ -279,7 +279,7 @@ Result<SrunPlan> PlanSrun(const std::vector<std::string>& arguments, const Varia
   if (!visible.empty()) {
     for (const std::string_view gpu : base::Split(visible, ',')) plan.gpus.emplace_back(gpu);
   }
-  // --ntasks overrides --ntasks-per-node, as in Slurm.
+  // As in Slurm, --ntasks overrides --ntasks-per-node.
   for (const char* name : {"SLURM_NTASKS_PER_NODE", "SLURM_NTASKS"}) {
     const std::string ntasks = Lookup(environment, name);
     if (ntasks.empty()) continue;
@@ -360,8 +360,8 @@ int RunSrun(const SrunPlan& plan, const Variables& environment) {
   sigset_t before;
   ::sigprocmask(SIG_BLOCK, &waited_for, &before);
   std::set<pid_t> copies;
-  // The shim has already sent its signals to every process of the task, so they are not forwarded.
-  // The shim is the parent of the session's first process.
+  // Signals from the shim are not forwarded, because it has already sent them to every process of
+  // the task. The shim is the parent of the session's first process.
   const std::optional<base::ProcessStat> session = base::ReadProcessStat(::getsid(0));
   const pid_t shim = session ? session->parent : -1;
   int worst = 0;

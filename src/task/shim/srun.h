@@ -40,17 +40,17 @@ struct SrunPlan {
 Result<SrunPlan> PlanSrun(const std::vector<std::string>& arguments,
                           const std::map<std::string, std::string>& environment);
 
-// If the step requests fewer GPUs than the task has, reduces the plan's GPUs to those of the step.
-// Blocks until other steps of the task have freed enough GPUs. The step holds its GPUs for as long
-// as the result exists.
+// If the step requests fewer GPUs than the task has, limits the plan to that many. Waits until
+// other steps of the task have freed enough GPUs. The step holds its GPUs as long as the result
+// exists.
 std::vector<base::UniqueFd> TakeGpus(SrunPlan& plan,
                                      const std::map<std::string, std::string>& environment);
 
-// The variables that differ between copies. rank: counted from 0.
+// Returns the variables that differ between copies. rank: starts at 0.
 std::map<std::string, std::string> SrunVariables(
     const SrunPlan& plan, int rank, const std::map<std::string, std::string>& environment);
 
-// Runs all copies to completion and forwards signals. Returns the highest exit code, where signal n
+// Runs all copies to completion and forwards signals. Returns the highest exit code; signal n
 // counts as 128 + n.
 int RunSrun(const SrunPlan& plan, const std::map<std::string, std::string>& environment);
 

@@ -120,7 +120,7 @@ TEST(Srun, RunsAllCopiesAndReturnsTheWorstCode) {
   ASSERT_TRUE(plan) << plan.error().message;
   EXPECT_EQ(RunSrun(*plan, environment), 2);
   EXPECT_EQ(base::ReadFile(folder + "/7.1", 100).value_or(""), "copy 1 of 3\n");
-  // A signal reaches the copies whether it comes before or after they have begun.
+  // A signal reaches the copies whether it arrives before or after they start.
   plan->output.clear();
   plan->command = {"sh", "-c", "kill -USR1 $PPID; while :; do sleep 0.1; done"};
   plan->ntasks = 2;

@@ -22,19 +22,19 @@
 namespace carma::task {
 namespace {
 
-// Time between two rounds of KILL. Several rounds are needed, because a process that was being
-// forked may have escaped the previous round.
+// Interval between rounds of KILL. Several rounds are needed, because a process that was just being
+// forked may have escaped the previous one.
 constexpr std::int64_t kKillRoundNs = 20'000'000;
-// If processes do not exit, the time between two rounds doubles up to this limit, because each
-// round reads every process on the machine.
+// While processes fail to exit, the interval doubles up to this limit, because each round reads
+// every process on the machine.
 constexpr std::int64_t kMaxKillRoundNs = 1'000'000'000;
 // When a machine shuts down or an allocation ends, the system signals all processes in any order.
 // If a task dies of SIGTERM or SIGINT and the shim gets such a signal within this time, the attempt
 // counts as lost.
 constexpr std::int64_t kSameSignalNs = 300'000'000;
-// Time that a container tool's helpers get to exit on their own once the tool has exited.
+// How long a container tool's helpers may take to exit on their own after the tool has exited.
 constexpr std::int64_t kHelpersNs = 300'000'000;
-// Time between two searches for a process that can be asked to checkpoint.
+// Interval between searches for a process that can be asked to checkpoint.
 constexpr std::int64_t kAskAgainNs = 1'000'000'000;
 
 std::int64_t SteadyNs() {
@@ -47,13 +47,13 @@ std::int64_t WallMs() {
       .count();
 }
 
-// The earlier of two moments; 0 means no moment.
+// The earlier of two times; 0 means none.
 std::int64_t Earlier(std::int64_t a_ns, std::int64_t b_ns) {
   return a_ns == 0 || b_ns == 0 ? a_ns + b_ns : std::min(a_ns, b_ns);
 }
 
-// Whether the process died of SIGTERM or SIGINT, which the system sends to terminate processes.
-// Shells report this in their exit code.
+// Returns true if the process died of SIGTERM or SIGINT, which the system sends to terminate
+// processes, or if it is a shell whose exit code reports one of these.
 bool DiedOfTheSystemsSignal(const ShimReport& report) {
   const int number = report.signal != 0 ? report.signal : report.exit_code - 128;
   return number == SIGTERM || number == SIGINT;
@@ -203,7 +203,7 @@ void Supervisor::ServeAttachment() {
     if (!status_) ::kill(-main_, number);
   }
   if (!asked.gone) return;
-  // Use SIGHUP, which the kernel sends when a terminal is closed.
+  // Use SIGHUP, as the kernel does when a terminal is closed.
   pump_.Note("this task's 'carma run' has disconnected");
   BeginStop(SIGHUP);
 }
@@ -216,8 +216,7 @@ void Supervisor::BeginStop(int number) {
 }
 
 // Sends the signal either to the main process only, or only to processes that handle it. It would
-// kill a process without a handler, such as a `tee` of the output or a training process that has
-// not saved.
+// kill any other process, such as a `tee` of the output or a training process that has not saved.
 void Supervisor::Warn() {
   if (warning_.number == 0 || stopping_ || status_) {
     warn_again_ns_ = 0;
@@ -231,7 +230,7 @@ void Supervisor::Warn() {
     return;
   }
   if (SignalHandlers(warning_.number, warning_.spares_main) > 0) return;
-  // The task may have only just begun, and programs take a while to install signal handlers.
+  // The task may have only just started, and programs take a while to install signal handlers.
   warn_again_ns_ = SteadyNs() + kAskAgainNs;
   if (again) return;
   const std::string name = ::sigabbrev_np(warning_.number);
@@ -348,8 +347,8 @@ int Supervisor::PollTimeoutMs() const {
 bool Supervisor::HostOom() const {
   const std::optional<std::int64_t> kills = group_ == nullptr ? std::nullopt : group_->OomKills();
   if (!kills || *kills <= oom_baseline_.value_or(0)) return false;
-  // If only the parent group counts kills, the count may include those of other tasks. It is then
-  // used only if the main process itself died of KILL.
+  // If only the parent group counts kills, the count may include other tasks. It is then used only
+  // if the main process died of a SIGKILL that did not come from the shim.
   return group_->CountsOomKills() || (report_.signal == SIGKILL && !killed_);
 }
 

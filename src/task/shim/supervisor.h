@@ -36,16 +36,16 @@ int SaveSignal();
 // The signal that carmad sends to make the shim apply new GPU memory limits (kLimitsFile).
 int LimitSignal();
 
-// The signal that a task gets before its time limit.
+// Signal sent to a task shortly before its time limit.
 struct WarningSignal {
   int number = 0;  // 0: no signal
-  // Whether to send the signal only to the main process. Otherwise all processes that handle the
-  // signal get it; `spares_main` excludes the main process, for example a script's shell.
+  // True if only the main process gets the signal. Otherwise all processes that handle it do;
+  // `spares_main` excludes the main process, for example a script's shell.
   bool main_only = false;
   bool spares_main = false;
 };
 
-// The signals that a shim listens to, as one descriptor; all signals are blocked.
+// Blocks all signals and returns a descriptor for those that a shim handles:
 //   StopSignal(): stop the task.
 //   WarnSignal(): send the task its WarningSignal.
 //   SaveSignal(): send the task its checkpoint signal.
@@ -58,8 +58,8 @@ class Supervisor {
  public:
   // The calling process must be a subreaper. main_pid must be its child and the leader of its own
   // process group. All arguments must outlive the supervisor; group and attachment may be null.
-  // oom_baseline: OomKills() before the start. checkpoint_signal: asks the task to checkpoint; 0:
-  // none.
+  // oom_baseline: OomKills() before the start. checkpoint_signal: 0 if the task cannot be asked to
+  // checkpoint.
   Supervisor(pid_t main_pid, base::Duration grace, int signal_fd, OutputPump& pump,
              WornRights& rights, const TaskCgroup* group, std::optional<std::int64_t> oom_baseline,
              Attachment* attachment = nullptr, WarningSignal warning = {},
@@ -68,10 +68,10 @@ class Supervisor {
   // the container; the tool and its helpers exit after these processes. group: from
   // ContainerGroup().
   void WatchContainer(std::string group) { container_ = std::move(group); }
-  // change: called on LimitSignal() with the shim's own privileges. It returns the reason for a
-  // failure, or "".
+  // change: called on LimitSignal() with the shim's own privileges. Returns "" or the reason for a
+  // failure.
   void OnLimits(std::function<std::string()> change) { change_limits_ = std::move(change); }
-  // Returns when the main process and all its descendants are gone. The caller must still set the
+  // Returns once the main process and all its descendants are gone. The caller must still set the
   // start times in the report.
   ShimReport Run();
 
@@ -86,14 +86,13 @@ class Supervisor {
   void Warn();
   void AskToSave();
   void ChangeLimits();
-  // Signals every process that has a handler for this signal. Returns the number of these
-  // processes.
+  // Signals every process that has a handler for this signal. Returns how many there were.
   int SignalHandlers(int number, bool spares_main);
   // Signals the main process's group and the descendants that have left this group.
   void SignalAll(std::initializer_list<int> numbers);
-  // Processes in the container, without the tool and its helpers.
+  // Processes in the container, excluding the tool and its helpers.
   std::vector<base::ProcessStat> Inside() const;
-  // Called when the tool has exited. Gives its helpers only a short time to exit, without a grace
+  // Called when the tool has exited. Its helpers get only a short time to exit instead of the grace
   // period.
   void HurryHelpers();
   // Sends KILL to every process. Called repeatedly until no process is left.

@@ -25,7 +25,7 @@ namespace {
 
 constexpr int kSupervisorWaitMs = 20'000;
 
-// These tests supervise in a child, because a supervisor reaps every child of its process.
+// These tests run the supervisor in a child, because it reaps every child of its process.
 class SupervisorTest : public ::testing::Test {
  protected:
   SupervisorTest() {
@@ -72,7 +72,7 @@ pid_t ForkAs(pid_t pid) {
   return static_cast<pid_t>(::syscall(SYS_clone3, &arguments, sizeof arguments));
 }
 
-// Leaves a process behind that reports a TERM, continues briefly, and then exits.
+// Leaves behind a process that reports TERM, continues briefly, and then exits.
 void LeaveAStubbornOne(int tell) {
   const pid_t self = ::getpid();
   if (::fork() != 0) return;
@@ -115,7 +115,7 @@ TEST_F(SupervisorTest, DoesNotSignalAProcessThatReusesTheLeadersPid) {
 
 TEST_F(SupervisorTest, AbortsIfItCannotTakeTheUsersRights) {
   if (::getuid() != 0) GTEST_SKIP() << "needs root";
-  // Makes root lose its capabilities, so that it cannot switch to "nobody".
+  // Drops root's capabilities, so that the process cannot switch to "nobody".
   const auto lose_powers = [] { CARMA_CHECK(::seteuid(65'533) == 0, "seteuid"); };
   EXPECT_DEATH(Supervise(
                    base::Duration(10), [](int) {}, -1, lose_powers),

@@ -33,7 +33,7 @@ constexpr Form kForms[] = {
     {"carma_summary: allocated ", "reserved ", false, false},
 };
 
-// The size that ends at position `end` and consists of two words: "500.00 MiB".
+// Parses the two-word size that ends at position `end`, such as "500.00 MiB".
 std::int64_t SizeBefore(std::string_view line, std::size_t end) {
   const std::string_view text = line.substr(0, end);
   const std::size_t unit = text.rfind(' ');

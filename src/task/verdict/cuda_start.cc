@@ -1,4 +1,4 @@
-// Finds the messages of programs that could not initialise CUDA.
+// Finds error messages of programs that could not initialise CUDA.
 #include "task/verdict/cuda_start.h"
 
 #include <algorithm>

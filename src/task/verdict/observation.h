@@ -1,4 +1,4 @@
-// The resource needs and behaviour of a finished run, as plain values.
+// Resource usage and behaviour of a finished run, as plain values.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace carma::task {
 
-// What the structural estimator predicts for the run with the shipped constants, before any
+// The structural estimator's prediction for the run with the shipped constants, before any
 // correction from this server's own runs.
 struct FormulaSplit {
   std::int64_t context_mib = 0;  // the constant part: CUDA context and libraries
@@ -28,8 +28,7 @@ struct Observation {
   std::uint32_t uid = 0;
   std::string signature;  // equal for runs of the same training job (estimate/signature.h)
   std::string kin;        // equal for runs of one user's program with any arguments
-  // Like `signature`, but also equal for runs with a different batch size or length. Empty if
-  // neither of the two is known.
+  // Like `signature`, but ignores batch size and length. Empty if neither is known.
   std::string relation;
   std::optional<std::int64_t> batch, length;  // samples per GPU and step, tokens per sample
   std::string gpu_type;                       // the driver's name: "NVIDIA A100-SXM4-40GB"
@@ -37,8 +36,8 @@ struct Observation {
   std::optional<std::int64_t> predicted_mib;  // point value of that estimate
   std::optional<std::int64_t> promised_mib;
   std::int64_t measured_mib = 0;  // peak on one GPU
-  // Peak of PyTorch's allocator, if the task reported it. (measured_mib also includes the
-  // allocator's cache.)
+  // Peak of PyTorch's allocator, if the task reported it. Unlike measured_mib, it does not include
+  // the allocator's cache.
   std::optional<std::int64_t> allocated_mib;
   bool ran_out = false;                 // ran out of GPU memory, so it needs more than measured
   std::optional<double> sm_active;      // while alone on its GPU, 0..1, from samples

@@ -12,9 +12,9 @@
 namespace carma::task {
 namespace {
 
-// A message can explain how the task ended only if it is this close to the end of the output. The
-// range covers a Python traceback, torchrun's table and TensorFlow's call stacks, but not a warning
-// that the task survived long ago.
+// Only messages this close to the end of the output can explain how the task ended. The range
+// covers a Python traceback, torchrun's table and TensorFlow's call stacks, but not a warning that
+// the task survived long ago.
 constexpr std::size_t kTailBytes = std::size_t{16} << 10;
 constexpr std::size_t kTailLines = 200;
 
@@ -74,9 +74,9 @@ constexpr std::array<std::string_view, 9> kMpsFaults{
     "MPS client has been terminated by the server",
 };
 
-// The forms in which CUDA reports a fault on the GPU (runtime errors 700, 710, 714 to 719): as a
-// sentence, and by the runtime's and the driver's error names. A failed launch (719) may also have
-// other causes, such as a broken MPS server.
+// How CUDA reports a fault on the GPU (runtime errors 700, 710, 714 to 719): as a sentence, or by
+// the name of the runtime's or the driver's error. A failed launch (719) may also have other
+// causes, such as a broken MPS server.
 struct FaultText {
   std::array<std::string_view, 3> forms;
   bool by_program;  // only the program's own code can cause it
@@ -138,7 +138,7 @@ std::vector<std::string_view> LastLines(std::string_view text) {
 std::optional<Strength> Match(std::string_view line) {
   // TensorFlow prints this when it continues with less memory.
   if (Has(line, "this is not a failure")) return std::nullopt;
-  // The same message can be about host memory.
+  // The same message can refer to host memory.
   if (Has(line, "device:CPU") || Has(line, "allocator cpu")) return std::nullopt;
   for (const Signature& signature : kSignatures) {
     if (Has(line, signature.parts[0]) && Has(line, signature.parts[1])) return signature.strength;
@@ -158,8 +158,8 @@ std::optional<Finding> FindOom(const std::vector<std::string_view>& lines) {
   return found;
 }
 
-// Whether this may be Python's last line: "ValueError: …", "torch.cuda.OutOfMemoryError: …",
-// "KeyboardInterrupt".
+// Returns true if this may be Python's last line: "ValueError: …", "torch.cuda.OutOfMemoryError:
+// …", "KeyboardInterrupt".
 bool IsExceptionLine(std::string_view line) {
   const std::string_view name = line.substr(0, line.find(':'));
   const bool dotted_name = !name.empty() && std::ranges::all_of(name, [](char c) {
@@ -170,15 +170,15 @@ bool IsExceptionLine(std::string_view line) {
                          name.ends_with("Interrupt") || name.ends_with("Exit"));
 }
 
-// Whether the line is a TensorFlow or XLA log line, "2026-03-01 14:05:59.123456: W tensorflow/…". A
-// task that prints such a line may also continue normally.
+// Returns true for a TensorFlow or XLA log line such as "2026-03-01 14:05:59.123456: W
+// tensorflow/…". A task may print such a line and continue normally.
 bool IsLogLine(std::string_view line) {
   return Has(line, ": W ") || Has(line, ": E ") || Has(line, ": I ") || line.starts_with("W0") ||
          line.starts_with("E0") || line.starts_with("I0");
 }
 
-// Whether the exception may be due to a lack of GPU memory: it mentions memory, a device or one of
-// the GPU's libraries. Python's MemoryError is about host memory, so it does not count.
+// Returns true if the exception may be due to a lack of GPU memory: it mentions memory, a device or
+// one of the GPU's libraries. Python's MemoryError is about host memory, so it does not count.
 bool MayBeGpuMemory(std::string_view line) {
   if (line.starts_with("MemoryError")) return false;
   const std::string lower = base::ToLower(line);
@@ -187,7 +187,7 @@ bool MayBeGpuMemory(std::string_view line) {
   return std::ranges::any_of(kWords, [&](std::string_view word) { return Has(lower, word); });
 }
 
-// The last Python exception at or after line `from` that has nothing to do with GPU memory.
+// The last Python exception at or after line `from` that is unrelated to GPU memory.
 std::optional<std::string_view> OtherException(const std::vector<std::string_view>& lines,
                                                std::size_t from) {
   for (std::size_t i = lines.size(); i-- > from;) {
@@ -252,8 +252,8 @@ std::optional<GpuFault> FindGpuFault(const std::vector<std::string_view>& lines)
   return GpuFault{lines[*at], FaultIn(lines[*at])->by_program};
 }
 
-// Whether the signal comes from outside the task, that is, from a user or the kernel. The task is
-// then not at fault and did not lack GPU memory.
+// Returns true if the signal comes from outside the task, that is, from a user or the kernel. The
+// task is then not at fault and did not run out of GPU memory.
 bool EndedFromOutside(int signal) {
   constexpr std::array<int, 5> kOutside{SIGHUP, SIGINT, SIGQUIT, SIGKILL, SIGTERM};
   return std::ranges::find(kOutside, signal) != kOutside.end();
@@ -271,7 +271,7 @@ std::string_view LastWords(const std::vector<std::string_view>& lines) {
 }
 
 std::string OwnWords(const ExitEvidence& evidence, const std::vector<std::string_view>& lines) {
-  // A shell reports a child's signal as 128 + its number.
+  // Shells report a child killed by signal n with exit code 128 + n.
   const bool shell_form =
       evidence.signal == 0 && evidence.exit_code > 128 && evidence.exit_code <= 128 + 64;
   const int signal = shell_form ? evidence.exit_code - 128 : evidence.signal;
@@ -289,7 +289,7 @@ std::string OwnWords(const ExitEvidence& evidence, const std::vector<std::string
   return words;
 }
 
-// The task's own out-of-memory message. Empty if the task survived the lack of memory, and ended
+// The task's own out-of-memory message. Empty if the task survived the lack of memory and ended
 // only because the MPS server broke.
 std::optional<Finding> OwnOom(const ExitEvidence& evidence,
                               const std::vector<std::string_view>& lines) {
@@ -299,7 +299,7 @@ std::optional<Finding> OwnOom(const ExitEvidence& evidence,
   return found;
 }
 
-// Describes a failure that another task or the MPS server caused. Empty for any other failure.
+// Describes a failure caused by another task or by the MPS server. Empty for any other failure.
 std::optional<std::string> VictimOf(const ExitEvidence& evidence,
                                     const std::vector<std::string_view>& lines) {
   if (evidence.made_fault) return std::nullopt;
@@ -353,7 +353,7 @@ core::ExitInfo ClassifyFailure(const ExitEvidence& evidence,
   return verdict(core::ExitKind::kFailed, OwnWords(evidence, lines));
 }
 
-// The text before the size of a failed allocation, in PyTorch and in XLA's two allocators.
+// Text that precedes the size of a failed allocation in PyTorch and in XLA's two allocators.
 constexpr std::string_view kTriedPhrases[] = {
     "Tried to allocate ", "Failed to allocate request for ", "trying to allocate "};
 

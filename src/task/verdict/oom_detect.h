@@ -1,4 +1,4 @@
-// Determines why an attempt ended: lack of GPU memory (an abnormal end AND separate evidence), a
+// Determines why an attempt ended: out of GPU memory (an abnormal end AND separate evidence), a
 // device fault of its GPU, a GPU fault caused by its own program, a neighbour's fault, or another
 // cause.
 #pragma once
@@ -20,8 +20,8 @@ struct ExitEvidence {
   bool host_oom = false;         // the cgroup's memory.events counted an oom_kill
   bool stopped_by_us = false;    // CARMA had sent TERM, so this is not an OOM
   std::string_view stderr_tail;  // last output of this task only
-  // Highest share of the device's usable memory that was in use just before the end (last 2 s of
-  // samples); empty if there is no sample.
+  // Peak share of the device's usable memory in use just before the end (last 2 s of samples);
+  // empty if there are no samples.
   std::optional<double> device_full;
   // The driver's report on the task's GPUs just before the end, such as "Xid 79: fell off the bus";
   // empty if there was none. A device fault affects all tasks on the GPU; a program fault affects
@@ -34,34 +34,34 @@ struct ExitEvidence {
   bool made_fault = false;
   std::string fault_of;
   bool mps_client = false;  // client of an MPS server that other tasks may share
-  // Whether the task's MPS server died or was faulted while the task ran.
+  // True if the task's MPS server died or was faulted while the task ran.
   bool server_broke = false;
   bool neighbour_blamed = false;  // another task of this server was held responsible
 };
 
-// The last line about a lack of GPU memory in printable form, or empty. Recognises the messages of
-// PyTorch, TensorFlow, JAX, CUDA and cuBLAS/cuDNN listed in docs/use/tasks.md. Reads only the last
-// 16 KiB and 200 lines, because the program survived anything earlier. May also return a TensorFlow
-// log line that the task survived; ClassifyExit decides whether it counts.
+// The last line about a lack of GPU memory, in printable form; empty if there is none. Recognises
+// the messages of PyTorch, TensorFlow, JAX, CUDA and cuBLAS/cuDNN listed in docs/use/tasks.md.
+// Reads only the last 16 KiB and 200 lines, because the program survived anything earlier. May also
+// return a TensorFlow log line that the task survived; ClassifyExit decides whether it counts.
 std::optional<std::string> FindOomText(std::string_view stderr_tail);
 
-// The size of the failed allocation in a PyTorch or JAX out-of-memory line, in MiB rounded up. 0 if
-// the line does not contain it, or if it is more than any GPU has.
+// Size of the failed allocation in a PyTorch or JAX out-of-memory line, in MiB, rounded up. 0 if
+// the line does not contain it or if it is more than any GPU has.
 std::int64_t TriedToAllocateMib(std::string_view oom_text);
 
 // The last line in which CUDA reports a fault on the GPU (an illegal address, a failed assertion, a
-// failed launch) in printable form, or empty. Under MPS, every client on the GPU may get the same
-// message.
+// failed launch), in printable form; empty if there is none. Under MPS, every client on the GPU may
+// get the same message.
 std::optional<std::string> FindGpuFaultText(std::string_view stderr_tail);
-// Whether the last lines contain any error from CUDA or its libraries. Programs print such errors
-// if their GPU is lost.
+// Returns true if the last lines contain any error from CUDA or its libraries. Programs print such
+// errors if their GPU is lost.
 bool SpeaksOfCudaError(std::string_view stderr_tail);
-// The last line that reports an MPS server fault: the server failed, or it terminated its client
-// (CUDA errors 806, 807 and 810). In printable form; empty if there is none.
+// The last line that reports that the MPS server failed or terminated its client (CUDA errors 806,
+// 807 and 810), in printable form; empty if there is none.
 std::optional<std::string> FindMpsFaultText(std::string_view stderr_tail);
 
-// The verdict, with the deciding line or number. For an abnormal end that was neither a stop by
-// CARMA nor due to a lack of host memory, the first matching rule decides:
+// Returns the verdict with the line or number that decided it. If the attempt ended abnormally, was
+// not stopped by CARMA and did not lack host memory, the first matching rule decides:
 //   kOutOfMemory: the output reports a lack of GPU memory. A TensorFlow log line counts only if it
 //     is followed neither by a Python exception of a different kind nor by a message about a broken
 //     MPS server. A failed cuBLAS or cuDNN allocation counts only if the device was at least 90 %
