@@ -22,7 +22,7 @@ namespace {
 constexpr int kMostTries = 50;
 constexpr int kTryAgainMs = 100;
 
-// Checks that the file can be read, because SQLite's errors do not say why a file cannot be read.
+// Checks that the file can be read, because SQLite's errors would not say why it cannot.
 Result<Unit> CheckReadable(const std::string& books) {
   CARMA_TRY(CheckNoLink(books));
   const base::UniqueFd fd(::open(books.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
@@ -84,8 +84,8 @@ class Building {
   }
 
  private:
-  // Without `replace`, this makes a hard link, because linking never replaces a file that has
-  // appeared in the meantime.
+  // Without `replace`, makes a hard link, which never replaces a file that has appeared in the
+  // meantime.
   Result<Unit> Rename(bool replace) {
     const int done =
         replace ? ::rename(path_.c_str(), target_.c_str()) : ::link(path_.c_str(), target_.c_str());

@@ -33,7 +33,7 @@ class BackUpTest : public ::testing::Test {
     ASSERT_TRUE(store.PutTask(NewTask(id)));
     ASSERT_TRUE(store.Commit());
   }
-  // The number of tasks that a daemon would find if it started with the copy.
+  // Number of tasks that a daemon started from the copy would find.
   std::size_t TasksIn(const std::string& copy) {
     const std::string restored = copy + ".restored";
     ::mkdir(restored.c_str(), 0700);

@@ -15,10 +15,10 @@ bool None(const Rows& rows) {
 
 using Passing = std::set<core::TaskId>;
 
-// Returns true if losing these changes in a power failure does no harm. A task that waits for its
-// first start would only be estimated again, so a submission has to wait for the disk only once,
-// when it is accepted. A change to an attempt that has no event, such as a sharing mode or a memory
-// peak, may be lost, because a power failure ends the attempt anyway.
+// Returns true if losing these changes in a power failure does no harm. A task waiting for its
+// first start would only be estimated again, so a submission waits for the disk only once, when it
+// is accepted. Attempt changes without an event, such as the sharing mode or a memory peak, may be
+// lost because a power failure ends the attempt anyway.
 bool KnownAgainAfterRestart(const std::map<core::TaskId, RecordRow>& records,
                             const Passing& passing) {
   return std::ranges::all_of(records, [&](const auto& each) {
@@ -40,7 +40,7 @@ bool KnownAgainAfterRestart(const std::vector<EndedAttempt>& attempts, const Pas
 bool KnownAgainAfterRestart(const std::vector<Forecast>&, const Passing&) {
   return true;
 }
-// Observations cannot be recovered after a restart. Storing them may be delayed only for tasks that
+// Observations cannot be recovered after a restart, so they may be stored late only for tasks that
 // a power failure would end anyway.
 bool KnownAgainAfterRestart(const std::vector<task::Observation>& observations,
                             const Passing& passing) {

@@ -36,8 +36,8 @@ struct Batch {
   std::vector<Notice> notices;         // new notices
   std::vector<Notice> notice_results;  // for notices already stored
   bool forget_calibration = false;
-  // Drains that have changed, by the GPU's UUID and whether a health rule set the drain. An empty
-  // value removes the drain.
+  // Changed drains, keyed by the GPU's UUID and whether a health rule set the drain. An empty value
+  // removes the drain.
   std::map<std::pair<std::string, bool>, std::optional<DrainReason>> drains;
   std::vector<std::optional<Closing>>
       closings;  // the last entry applies; if it is empty, the server is open

@@ -10,8 +10,8 @@ namespace {
 // A reference to a match shorter than this would take more space than the match itself.
 constexpr std::size_t kShortestCopy = 24;
 
-// Returns the piece of text from `at` up to the next comma. JSON separates values with commas, and
-// any other text can be cut there as well.
+// Returns the text from `at` through the next comma. Commas separate the values in JSON, and other
+// text can be cut there as well.
 std::string_view PieceAt(std::string_view text, std::size_t at) {
   const std::size_t comma = text.find(',', at);
   return text.substr(at, comma == std::string_view::npos ? comma : comma + 1 - at);
@@ -30,7 +30,7 @@ void Insert(std::string_view bytes, std::string& difference) {
   difference += bytes;
 }
 
-// Takes a number and the character after it from the beginning of the text.
+// Removes a number, followed by `after`, from the front of the text and returns it.
 std::optional<std::size_t> TakeNumber(std::string_view& text, char after) {
   std::size_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);

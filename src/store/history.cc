@@ -69,7 +69,7 @@ struct History::Impl {
       : db(path, SQLite::OPEN_READONLY | SQLite::OPEN_NOMUTEX, kBusyTimeoutMs) {
     db.exec("PRAGMA trusted_schema=OFF");
     db.exec("BEGIN");
-    // BEGIN does not take the snapshot yet. SQLite takes it at the first read.
+    // SQLite takes the snapshot at the first read, not at BEGIN.
     db.execAndGet("SELECT count(*) FROM counter");
   }
   SQLite::Database db;
@@ -130,7 +130,7 @@ Result<Unit> History::Attempts(core::Time from, core::Time to, const TakeRow<End
 
 Result<Unit> History::Usage(core::Time from, core::Time to, const TakeRow<GpuUsage>& take) {
   return impl_->Each(
-      "reading GPU use",
+      "reading GPU usage",
       "INDEXED BY gpu_usage_to WHERE to_ms > ? AND from_ms < ? ORDER BY to_ms,gpu_uuid", take, from,
       to);
 }

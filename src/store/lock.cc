@@ -47,8 +47,8 @@ std::optional<pid_t> Holder(int fd) {
   return static_cast<pid_t>(*pid);
 }
 
-// How long to wait for the lock of a dead holder. If a daemon is killed while it starts a shim, the
-// shim's process holds the lock until it executes its own program.
+// How long to wait for a lock whose holder is dead. If a daemon is killed while starting a shim,
+// the child process holds the lock until it calls exec.
 constexpr std::chrono::seconds kPatience{5};
 constexpr int kAskAgainMs = 10;
 

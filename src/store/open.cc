@@ -257,8 +257,7 @@ Result<std::unique_ptr<SQLite::Database>> OpenForWork(const std::string& path) {
     db->exec("PRAGMA foreign_keys=ON");
     db->exec("PRAGMA trusted_schema=OFF");
     db->exec("PRAGMA wal_autocheckpoint=1000");
-    // A batch of 200 000 tasks makes the log large. This limit frees the space at the next
-    // checkpoint.
+    // A batch of 200 000 tasks makes the log large; this limit lets the next checkpoint shrink it.
     db->exec("PRAGMA journal_size_limit=16777216");
     Upgrade(*db);
     return db;

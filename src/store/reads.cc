@@ -168,7 +168,7 @@ Result<std::vector<StoredEvent>> Store::Events(std::optional<core::TaskId> task,
 }
 
 Result<std::vector<GpuUsage>> Store::Usage(core::Time from, core::Time to) {
-  return impl_->All<GpuUsage>("GPU use",
+  return impl_->All<GpuUsage>("GPU usage",
                               "INDEXED BY gpu_usage_to WHERE to_ms>? AND from_ms<? "
                               "ORDER BY from_ms,gpu_uuid",
                               from, to);

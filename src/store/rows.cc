@@ -12,8 +12,8 @@ using base::Json;
 
 namespace {
 
-// The words that stand for dependencies in the database. They differ from the words that users see,
-// but cannot be changed, because an older daemon accepts no others.
+// The words for dependencies in the database. They differ from the words that users see, but older
+// daemons accept no others.
 constexpr std::pair<core::DependencyKind, std::string_view> kDependencyWords[] = {
     {core::DependencyKind::kAfterOk, "after_ok"},
     {core::DependencyKind::kAfterAny, "after_any"},

@@ -44,7 +44,7 @@ class Binder {
     Bind(value ? std::optional(second) : std::nullopt);
   }
 
-  // SIZE_MAX, which means no limit, becomes -1. SQLite also takes a LIMIT of -1 as no limit.
+  // SIZE_MAX (no limit) becomes -1, which SQLite also treats as no limit.
   void Bind(std::integral auto value) {
     statement_->bind(next_++, static_cast<std::int64_t>(value));
   }

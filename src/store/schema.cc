@@ -306,10 +306,10 @@ CREATE TABLE closing (
 ) STRICT;
 )sql";
 
-// The identities of this database. Task numbers are unique only within one identity. A copy of the
-// database would assign the same numbers as the original, so a copy that is put into use gets a new
-// identity for its new tasks. from_task: the first task number of this identity; id: NULL until the
-// database is next opened; named: whether the id is part of the names of the tasks' files.
+// The identities of this database. Task numbers are unique only within one identity. A copy that is
+// put into use would assign the same numbers as the original, so it gets a new identity for its new
+// tasks. from_task: the first task number of this identity; id: NULL until the database is next
+// opened; named: whether the names of the tasks' files contain the id.
 constexpr std::string_view kVersion21 = R"sql(
 CREATE TABLE books (
   from_task INTEGER PRIMARY KEY,

@@ -86,7 +86,7 @@ inline constexpr const char* kPutDescription =
     "INSERT INTO description(id,gid,template,spec,stdout_path,stderr_path) VALUES(?,?,?,?,?,?) "
     "ON CONFLICT(id) DO UPDATE SET gid=excluded.gid,template=excluded.template,spec=excluded.spec,"
     "stdout_path=excluded.stdout_path,stderr_path=excluded.stderr_path";
-// Returns the names of all final states (or of all others if `final` is false) as an SQL list, such
+// Returns the names of the final states, or of all others if `final` is false, as an SQL list such
 // as "'queued','running'".
 std::string QuotedStates(bool final);
 

@@ -178,7 +178,7 @@ Result<Unit> Store::AddEvent(const StoredEvent& event) {
 }
 
 Result<Unit> Store::AddUsage(const GpuUsage& usage) {
-  return impl_->Do("storing GPU use", [&] { impl_->Put(InsertSql<GpuUsage>(), usage); });
+  return impl_->Do("storing GPU usage", [&] { impl_->Put(InsertSql<GpuUsage>(), usage); });
 }
 
 Result<Unit> Store::AddLineWait(const LineWait& wait) {

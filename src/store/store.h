@@ -222,7 +222,7 @@ struct BooksId {
   friend bool operator==(const BooksId&, const BooksId&) = default;
 };
 
-// When a batch must be able to survive a power failure.
+// When a batch is guaranteed to survive a power failure.
 enum class Durability {
   kNow,  // once Commit returns
   // The batch becomes durable together with the next kNow batch. Until then, a power failure may
@@ -238,7 +238,7 @@ class Store {
   // Opens or creates the database and takes the folder's lock. A second daemon on the same folder
   // gets kConflict with the holder's pid. Returns kCorrupt if the integrity check fails or the file
   // is not CARMA's, kConflict for a newer schema, kDenied if others may write to the folder, or
-  // kIo. With kCorrupt and kConflict, the file is not changed.
+  // kIo. kCorrupt and kConflict leave the file unchanged.
   static Result<std::unique_ptr<Store>> Open(const std::string& state_dir);
   ~Store();
 
@@ -302,9 +302,9 @@ class Store {
   Result<StoredTask> Get(core::TaskId id);       // kNotFound
   Result<std::optional<core::TaskState>> StateOf(core::TaskId id);
   Result<std::optional<TaskOwner>> OwnerOf(core::TaskId id);  // reads only the owner
-  // cut: set to whether the list ends early because its descriptions exceed kMostListedBytes.
-  // Without `cut`, the list does not end early, but tasks beyond that size come without their
-  // descriptions.
+  // cut: set to true if the list ends early because its descriptions exceed kMostListedBytes,
+  // otherwise to false. If null, the list never ends early, but tasks beyond that size come without
+  // their descriptions.
   Result<std::vector<StoredTask>> List(const TaskFilter& filter, bool* cut = nullptr);
   Result<std::vector<std::pair<core::TaskState, std::int64_t>>> Counts();
   // The tasks of the array whose first task is `first`.

@@ -84,7 +84,7 @@ struct Store::Impl {
     statement->exec();
   }
 
-  // The rows of a query, each filled by `read`. what: how error messages name the rows.
+  // Runs a query and fills each row with `read`. what: the name of the rows in error messages.
   template <class Row, class ReadRow, class... Values>
   Result<std::vector<Row>> Rows(std::string_view what, const std::string& sql, ReadRow read,
                                 const Values&... values) {

@@ -1,4 +1,4 @@
-// Tests the rows of all tables except task: events, GPU use, drains, attempts, forecasts,
+// Tests the rows of all tables except task: events, GPU usage, drains, attempts, forecasts,
 // observations and notices.
 #include "store/store.h"
 

@@ -39,7 +39,7 @@ struct EngineServices {
   task::LeaseLauncher* leases = nullptr;
   estimate::AppraisalRules rules = {};
   std::function<api::StatusView()> status = nullptr;  // as ServerServices::status
-  std::function<void()> close_usage = nullptr;        // brings the stored GPU use up to date
+  std::function<void()> close_usage = nullptr;        // brings the stored GPU usage up to date
   AnswerLater answer_later = nullptr;
   // Calls `read` on a worker, then `then` on the loop.
   std::function<void(std::function<void()> read, std::function<void()> then)> aside = nullptr;
@@ -49,13 +49,13 @@ struct EngineServices {
       nullptr;
   // Like EstimateService::Ask().
   std::function<void(std::vector<EstimateJob>, EstimateService::Take)> estimate = nullptr;
-  // Calls back when the task is final, or after `seconds` of real time.
+  // Calls back when the task has ended, or after `seconds` of real time.
   std::function<void(core::TaskId, int seconds, std::function<void()>)> when_final = nullptr;
   // Calls back when the lease has been granted or has ended, or after `seconds` of real time.
   std::function<void(core::TaskId, int seconds, std::function<void()>)> when_lease_changes =
       nullptr;
   Routes::AskName ask_name = nullptr;
-  // Like CheckAccess(), for a user on whose behalf somebody else calls.
+  // Like CheckAccess(), for a user on whose behalf another user makes the call.
   std::function<Result<Unit>(const api::Peer& who, const std::string& name)> check_access = nullptr;
   // Reads a Slurm job's claim on each node in GiB; empty if the job has none, kUnavailable on
   // failure. Null if Slurm must not be queried.

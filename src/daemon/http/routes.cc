@@ -67,8 +67,8 @@ void Run(const Endpoint::Handle& handle, const Call& call, const api::Responder&
 
 Result<Unit> CheckAccess(const Routes::Options& options, const api::Peer& who,
                          const std::string& name) {
-  // UIDs without a name are refused. One user may have thousands of them (subuid), each with its
-  // own limits.
+  // UIDs without a name are refused, because one user may have thousands of them (subuid), each
+  // with its own limits.
   if (name == fmt::format("{}", who.uid) && who.uid != 0 && who.uid != options.own_uid)
     return Denied("UID {} has no user name on this server, so it has read-only access", who.uid);
   if (IsAdmin(options, who.uid, name) || IsAllowed(options, who, name)) return Unit{};

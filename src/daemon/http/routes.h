@@ -73,8 +73,8 @@ class Routes {
     std::uint32_t own_uid = 0;        // the daemon's user; 0 to serve all users
     std::vector<std::string> admins;  // user names
     AskName ask_name;
-    // These users have more than read access, as do members of these groups, root, the daemon's own
-    // user and the admins. If both lists are empty, everybody has this access.
+    // Users and groups with more than read access. Root, the daemon's own user and the admins
+    // always have it. If both lists are empty, everybody has it.
     std::vector<std::string> allow_users = {};
     std::vector<std::uint32_t> allow_groups = {};
     // Returns the token's owner; empty if the token is unknown.

@@ -54,8 +54,8 @@ struct SnapshotAnswersOptions {
 // Used only on the loop's thread. Handles each user's requests one after another; users take turns.
 class SnapshotAnswers {
  public:
-  // is_small: returns whether there is so little data that forking would take longer than building
-  // the response.
+  // is_small: returns true if there is so little data that building the response is faster than
+  // forking.
   SnapshotAnswers(boost::asio::io_context& loop, std::function<bool()> is_small,
                   SnapshotAnswersOptions options = {});
   // Abandons work in progress. Its requests get no response.

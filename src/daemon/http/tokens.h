@@ -63,7 +63,7 @@ class Tokens {
   // by_uid: the user that must own the token, or empty for any owner. Returns kNotFound if there is
   // no such token, and kIo if the file cannot be written.
   Result<Unit> Revoke(std::int64_t id, std::optional<std::uint32_t> by_uid);
-  // The valid tokens of this user or of all users, by number.
+  // The valid tokens of the user `of_uid` (of all users if empty), sorted by number.
   std::vector<Token> List(std::optional<std::uint32_t> of_uid) const;
   // The owner of a token, without groups; empty if the token is unknown or has expired.
   std::optional<api::Peer> Find(std::string_view text) const;

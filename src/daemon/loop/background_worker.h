@@ -74,9 +74,9 @@ class BackgroundWorker {
   }
   // Runs a job without a result.
   void Tell(std::function<void()> job);
-  // Sets a time limit and calls `late` when it has passed. The returned function cancels the limit.
-  // It returns true the first time, and false if the limit has passed or it was called before.
-  // `then` can call it to check whether its result is still needed.
+  // Calls `late` after `limit`, unless the returned function is called first. That function returns
+  // true on its first call if the limit has not passed, otherwise false. `then` can call it to
+  // check whether its result is still needed.
   std::function<bool()> Within(std::chrono::nanoseconds limit, std::function<void()> late);
   // Calls back on the loop unless this object has been destroyed in the meantime.
   void Later(std::function<void()> call);

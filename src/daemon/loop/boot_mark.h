@@ -5,8 +5,8 @@
 
 namespace carma::daemon {
 
-// A value that changes when the machine, the container or a rootless user's service manager
-// restarts (the kernel may keep running). Empty if the kernel does not report when it booted, in
+// A value that changes whenever the machine, the container or a rootless user's service manager
+// restarts, even if the kernel keeps running. Empty if the kernel does not report its boot time, in
 // which case every start counts as a new boot.
 std::string MachineStart();
 

@@ -31,15 +31,14 @@ void Say(base::UniqueFd& pipe) {
   const base::UniqueFd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
   ::dup2(null.get(), STDIN_FILENO);
   ::dup2(null.get(), STDOUT_FILENO);
-  // Otherwise the daemon would prevent the file system of its working directory from being
-  // unmounted.
+  // Allows the file system of the original working directory to be unmounted.
   [[maybe_unused]] const int moved = ::chdir("/");
   // Shared, because the callback must be copyable.
   const auto end = std::make_shared<base::UniqueFd>(std::move(pipe));
   std::exit(run([end] { Say(*end); }));
 }
 
-// Returns true if a message arrives, false if the process exits, and nothing if the limit passes.
+// Returns true if a message arrives, false if the process exits, and nullopt after `limit`.
 std::optional<bool> Hear(int pipe, std::chrono::milliseconds limit) {
   pollfd entry{pipe, POLLIN, 0};
   int ready = 0;

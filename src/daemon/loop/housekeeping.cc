@@ -10,7 +10,7 @@ namespace carma::daemon {
 namespace {
 
 constexpr std::chrono::nanoseconds kPause = std::chrono::hours(1);
-// Number of tasks deleted in one piece. Other calls are served between pieces.
+// Number of tasks deleted at a time. Other calls are served in between.
 constexpr std::int64_t kMostPruned = 500;
 constexpr std::chrono::nanoseconds kNextPrune = std::chrono::milliseconds(200);
 constexpr base::Duration kRequestsKept{std::chrono::hours(24)};

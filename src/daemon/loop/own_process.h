@@ -1,4 +1,4 @@
-// Writes this process's metrics, under the names that Prometheus clients usually use.
+// Writes this process's metrics under the names commonly used by Prometheus clients.
 #pragma once
 
 #include <cstdint>

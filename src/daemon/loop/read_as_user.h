@@ -38,8 +38,8 @@ class ThreadRights {
 // kNotFound, kDenied or kIo, or with kInvalid ("path: expected …") if the file is not a regular
 // file or is too large.
 //
-// Without openat2() (before Linux 5.6), /proc links are resolved by their text. If a folder is
-// replaced by a link before the file is opened, the path may lead through /proc/self.
+// Without openat2() (before Linux 5.6), /proc links are resolved by reading their text. If a folder
+// is then replaced by a link before the file is opened, the path may lead through /proc/self.
 Result<std::string> ReadAs(const task::UserInfo& user, const std::string& path,
                            std::size_t max_bytes);
 

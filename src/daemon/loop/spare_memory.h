@@ -1,5 +1,5 @@
-// Returns free memory to the system after large batches and responses. Otherwise the allocator
-// would keep it as holes in the heap.
+// Returns free memory to the system after large batches and responses, because the allocator would
+// otherwise keep it as holes in the heap.
 #pragma once
 
 #include <malloc.h>

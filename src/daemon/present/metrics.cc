@@ -37,7 +37,7 @@ constexpr GpuGauge kGpuGauges[] = {
     {"carma_gpu_memory_claimed_bytes", "Memory claimed by tasks, counted from the launch decision.",
      [](const core::GpuView& view, const gpu::Reading&) { return Bytes(view.claimed_mib); }},
     {"carma_gpu_memory_promised_bytes",
-     "Memory promised to tasks: the claim, or less once a task's memory use stops growing.",
+     "Memory promised to tasks: the claim, or less once a task's memory usage stops growing.",
      [](const core::GpuView& view, const gpu::Reading&) { return Bytes(view.promised_mib); }},
     {"carma_gpu_memory_free_bytes", "Memory available for new promises.",
      [](const core::GpuView& view, const gpu::Reading&) { return Bytes(view.free_mib); }},
@@ -187,14 +187,14 @@ void WriteQueue(Engine& engine, base::Time now, api::MetricsText& out) {
   base::Duration oldest{0};
   for (const auto& [id, record] : engine.scheduler().Tasks()) {
     if (record.state != core::TaskState::kQueued) continue;
-    // Computing a reason is slow. Tasks are visited oldest first, so few reasons are needed once a
-    // task that waits for GPUs has been found: only those of tasks that have waited even longer.
+    // Computing a reason is slow, so it is done only for tasks that have waited longer than the
+    // longest wait found so far. Tasks are visited oldest first, so these are few.
     const base::Duration wait = now - record.queued_since;
     if (wait > oldest && IsForGpus(engine.scheduler().ReasonFor(id, now).code)) oldest = wait;
   }
   out.One("carma_queue_oldest_wait_seconds", "gauge",
-          "Waiting time of the task that has waited longest for GPUs; 0 if no task is waiting. "
-          "Tasks that are held or waiting for a start time or other tasks are not counted.",
+          "Longest time that a queued task has been waiting for GPUs; 0 if none is waiting. "
+          "Excludes held tasks and tasks waiting for a start time or other tasks.",
           base::Seconds(oldest));
 }
 
@@ -291,8 +291,8 @@ void Counters::Count(const core::TaskRecord& record) {
   if (!launching && record.reason.code == core::ReasonCode::kOutOfMemory) ++ooms;
   if (!core::IsFinal(record.state)) return;
   ++ended[std::string(core::TaskStateName(record.state))];
-  // A user who specifies the memory also chooses the method's name. To avoid one time series per
-  // name, "given" is used instead.
+  // Users who specify the memory can also name the method. All such names are counted as "given",
+  // to avoid one time series per name.
   const bool given = record.request->memory_mib.has_value();
   for (const report::Forecast& each : report::ForecastsOf(record)) {
     if (each.predicted <= 0) continue;

@@ -72,7 +72,7 @@ struct Shown {
     HideErrors(row);  // all readers of the page get the same text
     return row;
   }
-  // If the store cannot be read, returns no rows; `troubles` of the overview has the error.
+  // Returns no rows if the store cannot be read; the overview shows the error in `troubles`.
   std::vector<api::TaskRow> List(bool (*holds)(core::TaskState), std::size_t limit,
                                  bool newest_first) const {
     std::vector<api::TaskRow> rows;

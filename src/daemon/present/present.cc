@@ -277,7 +277,7 @@ api::TaskView Present(const store::StoredTask& stored, const Engine& engine, con
     view.turn_ends_ms = OptionalMs(core::TurnEnds(engine.scheduler().config().slots, record));
   if (core::HoldsGpus(record.state)) {
     view.host_note = HostNote(record.attempt->host, engine.controls());
-    // The other GPUs are not managed any more and have no number.
+    // The other GPUs are no longer managed and have no number.
     const auto managed = std::ssize(monitor.devices());
     std::erase_if(view.gpu_indices, [&](std::int64_t index) { return index >= managed; });
     for (const core::Placement& placement : record.attempt->placement) {
@@ -290,7 +290,7 @@ api::TaskView Present(const store::StoredTask& stored, const Engine& engine, con
     for (const core::GpuIndex gpu : WrongGpus(record, monitor))
       view.wrong_gpus.push_back(core::Number(gpu));
   }
-  // Small rises of a peak are not stored, but the core sees every sample.
+  // Small increases in a peak are not stored, but the core sees every sample.
   if (const core::TaskRecord* live = engine.scheduler().Find(record.id))
     view.peak_mib = std::max(view.peak_mib, live->peak_mib);
   if (const std::optional<pid_t> pid = attribution.MainPid(record.id))

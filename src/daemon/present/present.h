@@ -28,10 +28,10 @@ api::EventView Present(const store::StoredEvent& event);
 api::VerdictView Present(const core::GpuVerdict& each);
 api::HostVerdictView Present(const core::HostVerdict& host);
 api::HostView PresentHost(const Engine& engine, bool cpu_cap);
-// A sentence about promised cores and memory that are not enforced; empty if all are enforced.
+// A sentence that says which promised cores and memory are not enforced; empty if all are.
 std::string HostNote(const core::HostShare& share, const task::CgroupControls& controls);
-// The rules in force in one line, such as "by-work, margin 4.0G": the policy's name and the
-// settings that differ from the policy's defaults.
+// One-line summary of the rules in force, such as "by-work, margin 4.0G": the policy's name and the
+// settings that differ from its defaults.
 std::string PolicyLine(const config::Settings& settings);
 // What enforces GPU memory limits: "kernel", "mps" or "nobody". monitor: null while no GPU is
 // known.

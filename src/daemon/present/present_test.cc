@@ -28,8 +28,8 @@ TEST(Present, FillsEveryField) {
   for (const auto& [name, value] : view.items()) {
     if (value == empty[name]) untold.push_back(name);
   }
-  // These fields are empty. Remarks and notices are stored separately, this task has no exit code
-  // because a signal killed it, and the other fields are known only until a task has ended.
+  // Expected to be empty: remarks and notices are stored separately, this task has no exit code
+  // because a signal killed it, and the other fields are known only until a task ends.
   EXPECT_THAT(untold,
               ElementsAre("estimate_remarks", "exit_code", "host_note", "latest_start_ms",
                           "likely_start_ms", "notices", "observed_mib", "over_promise_mib", "pid",

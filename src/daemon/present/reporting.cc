@@ -26,7 +26,7 @@ Result<Unit> CheckSize(store::History& history, const ReportRequest& request) {
       request.listed ? "list" : "cover", most, count);
 }
 
-// Adds tasks, their events and GPU use to the run.
+// Adds tasks, their events and GPU usage to the run.
 Result<Unit> Fill(store::History& history, const ReportRequest& request,
                   const std::atomic<bool>& wanted, report::StoreRun& run) {
   const auto add = [&](const auto& row) {

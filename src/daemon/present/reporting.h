@@ -25,7 +25,7 @@ inline constexpr std::int64_t kMaxListedTasks = 100'000;
 struct ReportRequest {
   std::string state_dir;
   store::History::Span span;  // the period in which the tasks were submitted
-  bool listed = false;        // lists every task and GPU use over time
+  bool listed = false;        // lists all tasks and the GPU usage over time
   base::Time now{};
   std::vector<gpu::DeviceInfo> gpus;
   std::string provenance;

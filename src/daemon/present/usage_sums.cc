@@ -73,7 +73,7 @@ Time UsageSums::PeriodEnd(Time at) const {
 void UsageSums::Add(const store::EndedAttempt& attempt) {
   const Time end = std::min(attempt.taken.to, to_);
   Time at = std::max(attempt.taken.from, from_);
-  // An attempt of zero length is counted too.
+  // Zero-length attempts count, too.
   const bool point = attempt.taken.from >= from_ && attempt.taken.from == end;
   if (point) AddPiece(attempt, at, end);
   while (at < end) {

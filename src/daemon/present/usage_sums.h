@@ -34,8 +34,8 @@ Result<UsageBy> ParseUsageBy(std::string_view text);
 class UsageSums {
  public:
   // Counts only the time in [from, to). An attempt that spans several periods is split among them.
-  // Its start and its waiting time count in the period in which it started. If it ran out of
-  // memory, this counts in the period in which it ended.
+  // Its start and waiting time count in the period in which it started; running out of memory
+  // counts in the period in which it ended.
   UsageSums(const UsageBy& by, core::Time from, core::Time to) : by_(by), from_(from), to_(to) {}
 
   // For a running attempt, the end time must be the current time and `exit` must be empty.

@@ -48,8 +48,8 @@ namespace {
 
 namespace asio = boost::asio;
 
-// If a driver or control daemon does not respond, carmad reports that it is serving after at most
-// this long, and requests that arrived in the meantime are answered then.
+// After this long, carmad reports that it is ready and answers the requests that have arrived, even
+// if a driver or control daemon does not respond.
 constexpr std::chrono::seconds kLongestSearch{5};
 constexpr std::chrono::seconds kSocketWatch{10};   // between two checks of the socket file
 constexpr std::chrono::seconds kCudaPatience{15};  // for creating a CUDA context on one GPU
@@ -88,8 +88,8 @@ class RealDaemon : public Daemon, public Sampler::Taker {
   // Creates the socket file again if it was removed, because clients need it to reach carmad.
   void WatchSocket();
   void OpenEngine(std::vector<gpu::DeviceInfo> devices);
-  // Tells the process that started this daemon, once, that the daemon is serving. From then on,
-  // requests no longer wait for the GPUs to become known.
+  // Signals readiness to the process that started the daemon, but only once. From then on, requests
+  // no longer wait for the GPUs to be found.
   void TellServing();
   // The next three functions choose the method for collocation.method = "auto". They try kernel
   // limits on memory first, then the sharing methods.
@@ -105,8 +105,8 @@ class RealDaemon : public Daemon, public Sampler::Taker {
   Configuration::InForce in_force_;
   std::shared_ptr<base::Clock> clock_;
   std::unique_ptr<store::Store> store_;
-  // Shared with the worker threads, like the clock. A thread that hangs in a driver may return
-  // after everything else has been destroyed. Calls that the thread posts after that never run.
+  // Shared with the worker threads, like the clock, because a thread that hangs in a driver may
+  // return after everything else has been destroyed. Calls that it posts then never run.
   std::shared_ptr<asio::io_context> shared_loop_ = std::make_shared<asio::io_context>(1);
   asio::io_context& loop_ = *shared_loop_;
   Counters counters_;
@@ -117,7 +117,7 @@ class RealDaemon : public Daemon, public Sampler::Taker {
   FaultOrigins fault_origins_;
   UserNames user_names_{shared_loop_};
   std::unique_ptr<EngineHost> engine_host_;  // null until the GPUs are known
-  // The last GPU readings from before the engine was opened, so that tasks can start at once.
+  // The last GPU readings before the engine was opened, kept so that tasks can start at once.
   std::optional<std::pair<gpu::Round, SeenProcesses>> early_round_;
   std::optional<std::uint32_t> socket_group_;
   Tokens tokens_;
@@ -236,7 +236,6 @@ Result<Unit> RealDaemon::Listen() {
     base::LogWarn("tokens_not_read", {{"why", loaded.error().message}});
   CARMA_TRY(FindGroups());
   TakeMeasuredProfiles();
-  // The socket needs its folder. If carmad runs as root, all users may enter that folder.
   const config::Settings& settings = in_force_.settings;
   CARMA_TRY(MakeSocketFolder(settings));
   launching_ = CARMA_TRY(OpenLaunching(settings, options_.shim_path));
@@ -464,7 +463,7 @@ void RealDaemon::TakeMeasuredProfiles() {
     base::LogInfo("profiles_read", {{"profiles", in_force_.profiles->size()}});
 }
 
-// A simulated server has its own clock, which the daemon and the tasks also use.
+// A simulated server has its own clock, which the daemon and the tasks share.
 Result<std::unique_ptr<base::Clock>> MakeClock(const config::Settings& settings) {
   if (settings.simgpu_state.empty()) return std::make_unique<base::SystemClock>();
   const Result<base::ClockOrigin> clock = base::ReadServerClock(settings.simgpu_state);
@@ -483,7 +482,7 @@ Result<std::unique_ptr<Daemon>> Daemon::Make(DaemonOptions options) {
   Signals::Block();  // until Listen()
   base::RaiseOpenFiles();
   const config::Settings settings = options.configuration.settings;
-  // Root's carmad uses mode 0711, because users' tasks run scripts that are below this folder.
+  // Mode 0711 if carmad runs as root, because users' tasks run scripts from this folder.
   const unsigned mode = ::getuid() == 0 ? 0711 : 0700;
   CARMA_TRY(base::MakeDirs(settings.state_dir, mode));
   std::unique_ptr<base::Clock> clock = CARMA_TRY(MakeClock(settings));

@@ -22,9 +22,8 @@ struct DaemonOptions {
   std::string version;
   // Called on the loop on each SIGHUP, because the log file may have been renamed. May be empty.
   std::function<void()> reopen_log = nullptr;
-  // Called on the loop once carmad has found its GPUs, or has found that there are none, and can
-  // therefore handle every request. If the search takes longer than a few seconds, carmad does not
-  // wait for its result. May be empty.
+  // Called on the loop once carmad has found its GPUs or found that there are none, or after a few
+  // seconds if the search takes longer. May be empty.
   std::function<void()> serving = nullptr;
 };
 
@@ -34,9 +33,8 @@ class Daemon {
   // api::Server::ListenUnix.
   static Result<std::unique_ptr<Daemon>> Make(DaemonOptions options);
   virtual ~Daemon() = default;
-  // Runs until SIGTERM or SIGINT. Running tasks continue without the daemon. After each SIGHUP the
-  // daemon reads its configuration again, even if the signal was sent because a terminal was
-  // closed.
+  // Runs until SIGTERM or SIGINT. Running tasks continue without the daemon. SIGHUP reloads the
+  // configuration, even if it was sent because a terminal was closed.
   virtual void Run() = 0;
 };
 

@@ -22,13 +22,13 @@ namespace {
 namespace asio = boost::asio;
 
 constexpr base::Duration kUsageSpan{60'000};
-// Up to this number of tasks, building a response is faster than forking.
+// For up to this many tasks, building a response is faster than forking.
 constexpr std::size_t kFewTasks = 200;
 constexpr auto kLongTurn = std::chrono::milliseconds(50);
 // Length of the pause after a long turn, as a multiple of the turn's duration. With this pause,
 // fewer than one in a hundred requests has to wait for a long turn.
 constexpr int kPausesPerTurn = 200;
-// Between two readings of the tasks' progress, and of their use of cores (real time).
+// Real time between two readings of the tasks' progress or CPU usage.
 constexpr auto kReadingGap = std::chrono::seconds(3);
 
 }  // namespace
@@ -153,7 +153,7 @@ EngineOptions EngineHost::MakeEngineOptions() {
   return options;
 }
 
-// The rules for estimates on these GPUs. They include what was learned from finished tasks.
+// Estimation rules for these GPUs, including what was learned from finished tasks.
 estimate::AppraisalRules EngineHost::FirstEstimateRules(
     const std::vector<core::GpuInfo>& gpus) const {
   estimate::AppraisalRules rules = AppraisalRulesOf(around_.in_force, {});
@@ -167,7 +167,7 @@ estimate::AppraisalRules EngineHost::FirstEstimateRules(
 void EngineHost::RequestTurn() {
   if (std::exchange(turn_posted_, true)) return;
   around_.loop_meter.Look();
-  // Turn() is posted instead of called, so that all events that are ready now share one turn and
+  // Posted rather than called directly, so that all events that are ready now share one turn and
   // one commit.
   asio::post(*around_.loop, [this] {
     turn_posted_ = false;
@@ -284,7 +284,7 @@ void EngineHost::TakeRound(const gpu::Round& round, const SeenProcesses& seen) {
   around_.fault_origins.Look(around_.clock.Now(), engine_.attribution());
   std::vector<GpuUse> uses = WhoUses(round, seen, engine_.attribution());
   for (std::uint32_t i = 0; i < uses.size(); ++i) {
-    // A GPU without a reading keeps its last known use.
+    // A GPU without a reading keeps its last known usage.
     if (!round[i] || !*round[i]) uses[i] = monitor_.Use(core::GpuIndex{i});
   }
   engine_.faces().Follow(uses);
@@ -295,8 +295,8 @@ void EngineHost::TakeRound(const gpu::Round& round, const SeenProcesses& seen) {
   WatchLine();
 }
 
-// Reports which processes of each task are using GPUs. The launcher then records the output files
-// of leases, and the MPS servers check that these processes are their clients.
+// Reports the processes that each task has on GPUs. The launcher then records the output files of
+// leases, and the MPS servers check that these processes are their clients.
 void EngineHost::TellWhoComputes() {
   std::map<core::TaskId, std::vector<pid_t>> seen;
   for (std::uint32_t i = 0; i < engine_.scheduler().GpuInfos().size(); ++i) {
@@ -386,7 +386,7 @@ void EngineHost::KeepUsage() {
   engine_.AddUsage(monitor_.CloseUsage(around_.clock.Now()), line_.Close(around_.clock.Now()));
 }
 
-// Turns take a long time when the queue is long, so reports in quick succession share one turn.
+// Turns are slow when the queue is long, so reports requested in quick succession share one.
 void EngineHost::CloseUsageNow() {
   const auto now = std::chrono::steady_clock::now();
   if (now < usage_closed_until_) return;

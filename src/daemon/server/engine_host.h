@@ -49,8 +49,8 @@ class EngineHost : private Engine::Host {
   // EngineHost.
   struct Surroundings {
     std::shared_ptr<boost::asio::io_context> loop;
-    // collocation.method and its policy must already be resolved. Follow() must be called after
-    // each change to the settings.
+    // The sharing method and its policy must already be set. Follow() must be called whenever the
+    // settings change.
     const Configuration::InForce& in_force;
     base::Clock& clock;
     store::Store& store;
@@ -131,7 +131,7 @@ class EngineHost : private Engine::Host {
   void TakeEstimates(std::vector<EstimateResult> results);
   void TellWhoComputes();
   void WatchTasks();
-  // Read the progress of running tasks and their use of cores on workers every few seconds.
+  // Read the progress and CPU usage of running tasks on workers every few seconds.
   void ReadProgress();
   void ReadCores();
   void TellStalled(core::TaskId id);
@@ -168,11 +168,11 @@ class EngineHost : private Engine::Host {
   BackgroundWorker progress_reader_, cores_reader_;
   std::unique_ptr<GpuTrials> trials_;  // null if there are no trials
   BackgroundWorker driver_reader_;
-  // Why a driver upgrade closes all GPUs; "" if there was no upgrade; empty until this is known.
+  // Why a driver upgrade has closed all GPUs; "" if it has not. No value until this is known.
   std::optional<std::string> driver_upgrade_;
   Alarm driver_alarm_;
   bool turn_posted_ = false;
-  // Reports requested before this time share the usage rows that were stored last.
+  // Until this time, reports reuse the usage rows that were stored most recently.
   std::chrono::steady_clock::time_point usage_closed_until_;
   SlowAnswers slow_answers_;
   SnapshotAnswers snapshot_answers_;

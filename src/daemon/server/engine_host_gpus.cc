@@ -120,8 +120,8 @@ std::unique_ptr<GpuTrials> EngineHost::MakeTrials() {
           gpu, false, false,
           "a task could not initialise CUDA on this GPU; the GPU is being tested"});
     }
-    // If the trial failed, the next reading closes the GPU. If it succeeded, the GPU may be used
-    // again after that reading.
+    // If the trial failed, the next reading closes the GPU; otherwise, the GPU may be used again
+    // after that reading.
     AfterNextReading([this, gpu] {
       if (monitor_.Healthy(gpu)) engine_.Post(core::GpuHealthChanged{gpu, true, false, ""});
     });

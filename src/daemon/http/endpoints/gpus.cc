@@ -45,8 +45,8 @@ std::vector<api::GpuView> Views(const SharedServices& services) {
   return PresentGpus(services->engine, services->monitor, services->clock.Now());
 }
 
-// Returns a callback for when the change is durable. It responds with the GPU, and logs `event`
-// with the user who closed or opened the GPU.
+// Returns a callback to run once the change is durable. It responds with the GPU, and logs `event`
+// and the user who closed or opened the GPU.
 Engine::Done AnswerWithGpu(const SharedServices& services, core::GpuIndex gpu,
                            std::string_view event, const DrainAsked& asked, const Caller& caller,
                            const api::Responder& reply) {
@@ -65,8 +65,8 @@ std::string UntilText(std::optional<base::Time> empty_by) {
   return empty_by ? ", must be empty by " + base::FormatTimeIso(*empty_by) : "";
 }
 
-// Returns the drain to store. If an administrator has already drained the GPU, its reason and
-// deadline are kept unless the request specifies new ones.
+// Builds the drain to be stored. If an administrator has already drained the GPU, keeps that
+// drain's reason and deadline unless the request specifies new ones.
 Result<core::DrainRequested> NextDrain(const SharedServices& services, core::GpuIndex gpu,
                                        const DrainAsked& asked, const std::string& user) {
   const std::string& uuid = services->engine.scheduler().GpuInfos().at(core::Number(gpu)).uuid;

@@ -75,9 +75,9 @@ Result<Unit> RemoveReservation(const SharedServices&, const Call&, const api::Re
 // Without pid, the lease is for the calling process. Responds with 201 once the lease is durable.
 // Repeating the request within a day gives the same response with status 200.
 //
-// Root and the daemon's user may add "owner" and "key" (task::LeaseKey). Then pid is the step's
-// keeper (task/lease). Repeating the key and pid returns the same lease, and a step shares the
-// lease of its job's script.
+// Root and the daemon's user may add "owner" and "key" (task::LeaseKey), in which case pid is the
+// step's keeper (task/lease). Repeating the key and pid returns the same lease, and a step shares
+// the lease of its job's script.
 Result<Unit> MakeLease(const SharedServices&, const Call&, const api::Responder&);
 // Lists unfinished leases. With ?job= lists only leases for steps of that job.
 Answer ListLeases(const SharedServices&, const Call&);
@@ -115,11 +115,11 @@ Result<Unit> ShowOutput(const SharedServices&, const Call&, const api::Responder
 
 // ?task= &after= &limit=: by default the newest hundred events.
 Answer ListEvents(const SharedServices&, const Call&);
-// A report on the tasks submitted in the period, their events, and GPU use. ?after_ms= &until_ms=
-// &last=: the period; &run=1: adds every task and GPU use over time. Built on a worker, because
-// reading a year of data takes seconds.
+// A report on the tasks submitted in a period, their events, and GPU usage. ?after_ms= &until_ms=
+// &last=: the period; &run=1: adds all tasks and the GPU usage over time. Built on a worker,
+// because reading a year of data takes seconds.
 Result<Unit> MakeReport(const SharedServices&, const Call&, const api::Responder&);
-// The report of MakeReport with &run=1 as an HTML page, as written by `carma report --html`.
+// Like MakeReport with &run=1, but returns the HTML page that `carma report --html` writes.
 Result<Unit> DrawReport(const SharedServices&, const Call&, const api::Responder&);
 // ?by=: any of user, account, qos and month or day (default: user); &after_ms= &until_ms=. Built on
 // a worker.

@@ -209,8 +209,8 @@ Result<std::optional<core::TaskId>> FindKnown(const SharedServices& services,
   return std::nullopt;
 }
 
-// Raises the requested memory to the job's claim in Slurm. A restarted job has its original options
-// but may need more memory now.
+// Raises the requested memory to the job's claim in Slurm. A restarted job still has its original
+// options, but its claim may have grown.
 void RaiseClaim(task::TaskSpec& spec, std::optional<std::int64_t> gib) {
   if (!gib || spec.gpus < 1) return;
   const std::int64_t counted_mib = *gib * 1'024 / spec.gpus;
@@ -242,8 +242,7 @@ Result<Unit> Submit(const SharedServices& services, const LeaseAsked& asked, con
   return Unit{};
 }
 
-// All leases of the launcher, and leases that it has already dropped but whose GPUs the core has
-// not freed yet.
+// The launcher's leases, plus those that it has dropped but whose GPUs the core has not freed yet.
 std::vector<core::TaskId> Unfinished(const SharedServices& services) {
   std::vector<core::TaskId> ids = services->leases->Leases();
   const std::set<core::TaskId> known(ids.begin(), ids.end());
@@ -276,8 +275,8 @@ Result<Unit> MakeLease(const SharedServices& services, const Call& call,
       if (const Result<Unit> done = Submit(services, what, owner, caller, reply); !done)
         reply(std::unexpected(done.error()));
     };
-    // A restarted job may have a higher claim in Slurm than in its options. Slurm does not pass a
-    // job's restart count to batch steps, so for the job's own step carmad always asks Slurm.
+    // A restarted job may claim more memory in Slurm than its options say. Batch steps do not get
+    // the job's restart count, so carmad always asks Slurm about the job's own step.
     if (!services->ask_claim || !asked.key->IsBase()) return submit(asked);
     services->ask_claim(asked.key->job, [asked, submit, reply](const auto& gib) {
       if (!gib) return reply(std::unexpected(gib.error()));
@@ -345,8 +344,8 @@ Answer EndLease(const SharedServices& services, const Call& call) {
   }));
   const core::TaskId id = stored.record.id;
   if (!core::IsFinal(stored.record.state)) {
-    // EndLease() fails if the end was already reported. While the core still shows the task as
-    // running, this is not an error.
+    // EndLease() fails if the end has already been reported. That is not an error as long as the
+    // core still shows the task as running.
     const Result<Unit> ended = services->leases->EndLease(id, end);
     if (!ended && stored.record.state != core::TaskState::kRunning)
       return std::unexpected(ended.error());

@@ -14,7 +14,7 @@ using base::Json;
 // Each open page requests the overview once a second, at different times. One overview per second
 // is enough for all pages.
 constexpr std::chrono::milliseconds kOverviewKept{900};
-// Counting 100 000 tasks takes milliseconds, so the list of users is kept for this long.
+// How long the list of users is cached. Counting 100 000 tasks takes milliseconds.
 constexpr std::chrono::seconds kUsersKept{5};
 
 Json UsersJson(Engine& engine) {

@@ -16,8 +16,8 @@ using base::Json;
 
 namespace {
 
-// Deadlines may be this far in the past, because the caller's clock may differ and the clock of a
-// simulated server runs fast. `carma drain` itself refuses a time in the past.
+// How far in the past a deadline may be, because the caller's clock may differ and a simulated
+// server's clock runs fast. `carma drain` itself refuses any time in the past.
 constexpr base::Duration kLateDeadline{std::chrono::hours(1)};
 
 }  // namespace

@@ -59,22 +59,20 @@ struct DrainAsked {
   std::string why;
   std::optional<base::Time> empty_by;
 };
-// Reads the optional body of a drain: "reason" and the deadline "by_ms". Returns kInvalid for
-// invalid fields and for a deadline far in the past, because a wrong date would end tasks
-// immediately.
+// Reads the optional body of a drain request: "reason" and the deadline "by_ms". Returns kInvalid
+// for invalid fields and for a deadline far in the past, which would end tasks immediately.
 Result<DrainAsked> ReadDrain(const Call& call, base::Time now);
 
 // Logs one line about a request that was carried out, with these fields and the caller's "user" and
 // "uid" (from the kernel or the token).
 void LogAsked(std::string_view event, std::vector<base::Field> fields, const Caller& caller);
-// Logs a change made by the engine. done: the result that Engine::Done was called with. If the
-// store cannot write the change yet, the line contains the reason as "not_yet".
+// Logs a change made by the engine. done: the result passed to Engine::Done. If the store cannot
+// write the change yet, the line contains the reason as "not_yet".
 void LogAsked(std::string_view event, std::vector<base::Field> fields, const Caller& caller,
               const Result<Unit>& done);
 
 api::Response JsonAnswer(const nlohmann::json& json, int status = 200);
-// Returns a page of figures without scripts. Errors are also returned as a page, because people
-// read them.
+// Returns an HTML page. Errors are also returned as HTML, because people read them.
 Answer ReportPage(Result<std::string> html);
 // Returns a response from text that is already JSON.
 Answer TextAnswer(Result<std::string> text);

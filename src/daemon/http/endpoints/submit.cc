@@ -23,9 +23,8 @@ namespace {
 using base::Json;
 
 constexpr std::int64_t kMaxArrayIndex = 1'000'000'000;
-// Limits on the total size of a submission's descriptions: in memory, where common parts are
-// counted once, and in the store, where each description is complete. A small body may describe
-// very large tasks.
+// Limits on the size of a submission in memory, where common parts count once, and in the store,
+// where each description is complete. A small body can describe very large tasks.
 constexpr std::size_t kMostBytes = 256 << 20;
 constexpr std::size_t kMostWritten = std::size_t{4} << 30;
 // Larger bodies are read on a separate thread, because parsing them would delay other calls.
@@ -209,8 +208,8 @@ Json Shown(const task::TaskSpec& spec, const EstimateResult& result, const core:
   return task;
 }
 
-// Whether two tasks have equal estimates and differ at most in their names. Of several such tasks
-// in a row, only the first is checked.
+// True if two tasks have the same estimate and differ at most in their names. In a run of such
+// tasks, only the first is checked.
 bool IsLike(const Check& check, std::size_t i, std::size_t other) {
   task::TaskSpec same_name = check.specs[other];
   same_name.name = check.specs[i].name;

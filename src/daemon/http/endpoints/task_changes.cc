@@ -107,13 +107,13 @@ const EditableField* FindEditable(std::string_view name) {
   return nullptr;
 }
 
-// The description with the values that are in force for the fields that edits change.
+// The description, with the values in force for all fields that can be edited.
 task::TaskSpec InForce(task::TaskSpec spec, const core::TaskRequest& request) {
   static_cast<core::TaskRequest&>(spec) = request;
   return spec;
 }
 
-// The task's current description. A time limit that its user did not ask for is omitted, because it
+// The task's current description. A time limit that the user did not set is omitted, because it
 // depends on the task's class.
 task::TaskSpec DescriptionNow(const task::TaskSpec& stored, const core::TaskRequest& request) {
   task::TaskSpec now = InForce(stored, request);
@@ -321,12 +321,12 @@ class ChangesTold {
   std::vector<api::RefusedChange> refused_;
 };
 
-// Changes a share of the tasks, because a thousand changes at once would delay other calls. The
-// next share follows once these changes are durable.
+// Changes the next kChangesAtOnce tasks, because a thousand changes at once would delay other
+// calls. The rest follow once these changes are durable.
 void ChangeShare(const SharedServices& services, const std::shared_ptr<const ManyChanges>& changes,
                  std::size_t from, const Caller& caller, const std::shared_ptr<ChangesTold>& told) {
   const std::size_t to = std::min(from + kChangesAtOnce, changes->tasks.size());
-  // Destroyed after the last change of this share. Its deleter starts the next share.
+  // Destroyed once all of these changes are done. Its deleter continues with the next tasks.
   const std::shared_ptr<const void> last(told.get(), [=](const void*) {
     if (to < changes->tasks.size()) ChangeShare(services, changes, to, caller, told);
   });

@@ -21,7 +21,7 @@ namespace {
 using base::Json;
 
 constexpr std::size_t kShownBytes = 1'000;
-// Limit on the number of rows in a response, because more rows would delay other calls.
+// Maximum number of rows in a response; more would delay other calls.
 constexpr std::size_t kMostRows = 1'000;
 // Limit on the number of tasks checked for a page in queue order. When this limit is reached, the
 // page may have few rows even though a next page exists.
@@ -105,8 +105,8 @@ struct Page {
   std::optional<core::TaskId> next;
 };
 
-// Fills a page with tasks. The page is complete when it is full and one more task is found for the
-// next page, or when enough tasks have been checked.
+// Fills a page with tasks until it is full and one more task has been found for the next page, or
+// until enough tasks have been checked.
 class PageFiller {
  public:
   PageFiller(const store::TaskFilter& filter, Page& page) : filter_(filter), page_(page) {}
@@ -136,8 +136,7 @@ class PageFiller {
   std::size_t looks_ = 0;
 };
 
-// The requested states of tasks that exist only in the store: finished tasks and tasks that are
-// being accepted.
+// The requested states whose tasks exist only in the store: finished, or still being accepted.
 std::vector<core::TaskState> StatesInBooksAlone(const store::TaskFilter& filter) {
   return store::StatesWhere([&](core::TaskState state) {
     const bool wanted =
@@ -172,7 +171,7 @@ Result<Unit> AddOthers(const SharedServices& services, const store::TaskFilter& 
       const core::TaskId id = rows[row].record.id;
       if (live.contains(id)) {
         filler.Pass(id);
-      } else if (!line.PlaceOf(id)) {  // tasks of the line that ended meanwhile were listed there
+      } else if (!line.PlaceOf(id)) {  // otherwise already listed with the queue
         filler.Look(std::move(rows[row]));
       }
       ++row;

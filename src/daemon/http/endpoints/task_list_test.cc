@@ -90,7 +90,7 @@ TEST_F(TasksTest, PagesInQueueOrderContainEachTaskOnce) {
     query.resize(3);
     query.emplace_back("before", next);
     if (pages > 0) continue;
-    // The last task of the page and a later task leave the queue. Other clients list the queue too.
+    // The page's last task and a later task leave the queue. Another client lists the queue, too.
     Change(kAda, "hold", next);
     Change(kAda, "hold", std::to_string(kWaiting));
     Settle();

@@ -58,7 +58,7 @@ Result<Unit> EditTask(const SharedServices&, const Call&, const api::Responder&)
 
 // Checks that this caller may set these fields with EditTask and RedoTask. Returns kInvalid if
 // there are none or one cannot be changed, and kDenied for notifications of another user's task,
-// because their target may be a program that runs with the owner's privileges.
+// because a target may be a program that runs with the owner's privileges.
 Result<Unit> CheckEditable(const nlohmann::json& changes, const Caller& caller,
                            const store::StoredTask& stored);
 
@@ -83,7 +83,7 @@ Result<Unit> CheckSlots(const core::TaskRequest& request, const Engine& engine,
 // Whether this caller may see the task's error messages. True for administrators, and for the owner
 // if the caller's name is known.
 bool SeesErrors(const Caller& caller, const store::TaskOwner& owner);
-// The task as a row of a list, as this caller may see it.
+// The task as a list row, with only what this caller may see.
 api::TaskView View(const SharedServices& services, const store::StoredTask& stored,
                    const Caller& caller);
 // Shortens a long command for a list row. The response for a single task has the full command.
