@@ -25,11 +25,11 @@ struct VerdictView {
     field("fit", verdict.fit, "Whether the task can start on the GPU.",
           {.words = "fits,not_now,never"});
     field("reason", verdict.reason,
-          "The reason in one word, such as GpuMemory; empty: the task fits.");
+          "The reason in one word, such as GpuMemory; empty if the task fits.");
     field("reason_text", verdict.reason_text, "The reason as one sentence with numbers.");
     field("claimed_mib", verdict.claimed_mib,
           "Memory that the GPU's tasks claimed when they were placed.");
-    field("promised_mib", verdict.promised_mib, "Memory promised to the GPU's tasks now.");
+    field("promised_mib", verdict.promised_mib, "Memory currently promised to the GPU's tasks.");
     field("used_mib", verdict.used_mib, "Memory used by all processes in the last sample.");
   }
 };
@@ -47,20 +47,20 @@ struct HostVerdictView {
 
   static void VisitFields(auto& field, auto& verdict) {
     field("fit", verdict.fit,
-          "Whether there are enough cores and memory to start the task; empty: cores and memory "
+          "Whether there are enough cores and memory to start the task; empty if cores and memory "
           "are not counted.",
           {.words = ",fits,not_now,never"});
     field("reason", verdict.reason,
-          "The reason in one word, Cpus or HostMemory; empty: the task fits.");
+          "The reason in one word, Cpus or HostMemory; empty if the task fits.");
     field("reason_text", verdict.reason_text, "The reason as one sentence with numbers.");
-    field("wants_cpus", verdict.wants_cpus, "Cores that would be promised to the task; 0: none.");
+    field("wants_cpus", verdict.wants_cpus, "Cores that would be promised to the task; 0 if none.");
     field("wants_memory_mib", verdict.wants_memory_mib,
-          "Memory that would be promised to the task; 0: none.");
-    field("cpus", verdict.cpus, "Cores that can be promised to tasks; 0: cores are not counted.");
-    field("free_cpus", verdict.free_cpus, "Cores that are not promised to any task.");
+          "Memory that would be promised to the task; 0 if none.");
+    field("cpus", verdict.cpus, "Cores that can be promised to tasks; 0 if cores are not counted.");
+    field("free_cpus", verdict.free_cpus, "Cores not promised to any task.");
     field("memory_mib", verdict.memory_mib,
-          "Memory that can be promised to tasks; 0: memory is not counted.");
-    field("free_memory_mib", verdict.free_memory_mib, "Memory that is not promised to any task.");
+          "Memory that can be promised to tasks; 0 if memory is not counted.");
+    field("free_memory_mib", verdict.free_memory_mib, "Memory not promised to any task.");
   }
 };
 struct ExplainView {
@@ -83,16 +83,16 @@ struct ExplainView {
           "waiting.");
     field("now_ms", explain.now_ms, "The daemon's clock.");
     field("ahead", explain.ahead,
-          "Number of tasks ahead of the task in its queue; null: the task is not waiting.");
+          "Number of tasks ahead of this one in its queue; null if the task is not waiting.");
     field("policy", explain.policy, "The scheduling rules in one line.");
     field("collocation", explain.collocation,
           "What the tasks on a GPU share, and which limits are enforced.");
     field("taught_mib", explain.taught_mib,
-          "Measured memory need of similar tasks, which replaces the task's own estimate; null: "
-          "none was measured.");
+          "Measured memory requirement of similar tasks, used instead of the task's own estimate; "
+          "null if none was measured.");
     field("store_trouble", explain.store_trouble,
-          "Why the database is not writable and tasks cannot be started or changed; empty: the "
-          "database is writable.");
+          "Why the database is not writable, which prevents tasks from being started or changed; "
+          "empty if it is writable.");
   }
 };
 

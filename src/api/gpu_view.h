@@ -31,27 +31,27 @@ struct GpuTaskView {
     field("name", task.name, "Name.");
     field("claim_mib", task.claim_mib, "Memory claimed on this GPU when the task was placed.");
     field("promised_mib", task.promised_mib,
-          "Memory promised to the task now: the larger of the claimed and the measured memory, or "
-          "the measured need once the task's memory has stopped growing (policy.plateau_after).");
+          "Memory currently promised to the task: the larger of claimed and measured memory, or "
+          "the measured requirement once its memory has stopped growing (policy.plateau_after).");
     field("plateau", task.plateau, "Whether the task's memory has stopped growing.");
     field("observed_mib", task.observed_mib, "Memory measured on this GPU.");
-    field("peak_mib", task.peak_mib, "Highest memory measured on any GPU of the task.");
+    field("peak_mib", task.peak_mib, "Peak memory usage on any of the task's GPUs.");
     field("sharing", task.sharing,
           "How the task's processes share the GPU: alone, streams (time-sliced by the driver, no "
-          "limits enforced), mps (through an MPS server), mig (a MIG instance); empty: not started "
-          "yet.",
+          "limits enforced), mps (through an MPS server), mig (a MIG instance); empty if not "
+          "started yet.",
           {.words = ",alone,streams,mps,mig"});
     field("sm_active", task.sm_active,
-          "Estimate of the task's share of the GPU's SM activity, 0..1; null: unknown.");
+          "Estimate of the task's share of the GPU's SM activity, 0..1; null if unknown.");
     field("sm_active_by", task.sm_active_by,
           "Source of sm_active: alone (measured; no other task uses the GPU), kernel-time "
           "(the driver's coarse per-process figure), equal (split evenly, because nothing "
-          "distinguishes the tasks); empty: unknown.",
+          "distinguishes the tasks); empty if unknown.",
           {.words = ",alone,kernel-time,equal"});
     field("idle_since_ms", task.idle_since_ms,
-          "Start of the task's current idle period on its GPUs; null: the task is using its GPUs.");
+          "When the task stopped using its GPUs; null if it is using them.");
     field("progress", task.progress,
-          "Completed fraction of the run, 0..1, read from the task's output; null: unknown.",
+          "Completed fraction of the run, 0..1, read from the task's output; null if unknown.",
           {.least = 0, .most = 1});
   }
 };
@@ -64,9 +64,9 @@ struct ForeignView {
 
   static void VisitFields(auto& field, auto& process) {
     field("pid", process.pid, "Process id.", {.low = 0});
-    field("user", process.user, "User of the process; empty: hidden.");
-    field("command", process.command, "Program name or arguments, shortened; empty: hidden.");
-    field("used_mib", process.used_mib, "GPU memory in use; null: the driver does not report it.");
+    field("user", process.user, "User of the process; empty if hidden.");
+    field("command", process.command, "Program name or arguments, shortened; empty if hidden.");
+    field("used_mib", process.used_mib, "GPU memory usage; null if the driver does not report it.");
   }
 };
 struct GpuView {
@@ -143,30 +143,30 @@ struct GpuView {
           "idle: no task; mix: open to more tasks; alloc: held by an exclusive task; drng: closed, "
           "but with tasks still running; drain: closed and empty; down: not usable.",
           {.words = "idle,mix,alloc,drain,drng,down"});
-    field("trouble", gpu.trouble, "Why the GPU is drained or down; empty: the GPU is neither.");
+    field("trouble", gpu.trouble, "Why the GPU is drained or down; empty if it is neither.");
     field("total_mib", gpu.total_mib, "Total memory of the device.");
     field("reserved_mib", gpu.reserved_mib, "Memory reserved by the driver.");
-    field("used_mib", gpu.used_mib, "Measured memory use of all processes.");
+    field("used_mib", gpu.used_mib, "Measured memory usage of all processes.");
     field("claimed_mib", gpu.claimed_mib,
           "Memory that the GPU's tasks claimed when they were placed.");
     field("promised_mib", gpu.promised_mib,
-          "Memory promised to the GPU's tasks now (sum of their promised_mib).");
+          "Memory currently promised to the GPU's tasks (sum of their promised_mib).");
     field("foreign_mib", gpu.foreign_mib,
-          "Measured memory use of processes that CARMA did not start.");
-    field("free_mib", gpu.free_mib, "Memory free for a new claim.");
+          "Measured memory usage of processes that CARMA did not start.");
+    field("free_mib", gpu.free_mib, "Memory available for new claims.");
     field("sm_active", gpu.sm_active, "Mean SM activity over the window (monitor.window), 0..1.");
     field("sm_active_now", gpu.sm_active_now, "SM activity in the last sample, 0..1.");
     field("power_w", gpu.power_w, "Power draw.");
     field("energy_j", gpu.energy_j, "Energy used since the daemon started.");
     field("temperature_c", gpu.temperature_c, "Temperature.");
-    field("sample_age_ms", gpu.sample_age_ms, "Age of the last sample; null: no sample yet.");
+    field("sample_age_ms", gpu.sample_age_ms, "Age of the last sample; null if there is none yet.");
     field("foreign_processes", gpu.foreign_processes,
           "Number of processes that CARMA did not start.", {.low = 0});
     field("tasks", gpu.tasks, "Tasks placed on the GPU.");
     field("foreign", gpu.foreign, "Processes that do not belong to any task.");
     field("unattributed_mib", gpu.unattributed_mib,
           "Memory not used by any listed process: the driver's own memory, contexts of exited "
-          "processes, other containers; null: unknown.");
+          "processes, other containers; null if unknown.");
     field("alerts", gpu.alerts, "Problems that an administrator should check, one sentence each.");
     field("drained_by_rule", gpu.drained_by_rule,
           "Whether the health rules, rather than an administrator, closed the GPU.");
@@ -180,13 +180,11 @@ struct GpuView {
     field("metrics", gpu.metrics, "The last reading, with the source of each value.");
     field("activity_source", gpu.activity_source, "Source of the GPU's SM activity.",
           {.words = ",none,gpm,dcgm"});
-    field(
-        "activity_rule", gpu.activity_rule,
-        "Rule for sharing the GPU while its SM activity is unknown; empty: the activity is known.");
-    field("mig_profile", gpu.mig_profile,
-          "MIG profile, if this is a MIG instance; empty: a whole GPU.");
+    field("activity_rule", gpu.activity_rule,
+          "Rule for sharing the GPU while its SM activity is unknown; empty if it is known.");
+    field("mig_profile", gpu.mig_profile, "MIG profile of a MIG instance; empty for a whole GPU.");
     field("mig_parent", gpu.mig_parent, "UUID of the GPU that a MIG instance belongs to.");
-    field("linked_to", gpu.linked_to, "GPUs that are connected to this GPU by NVLink.");
+    field("linked_to", gpu.linked_to, "GPUs connected to this one by NVLink.");
     field("pace", gpu.pace, "Speed of tasks on this GPU, relative to the server's fastest GPU.");
     field("reserved", gpu.reserved, "The GPU's current and next reservations.");
   }
@@ -211,14 +209,13 @@ struct GpuHistoryView {
     static void VisitFields(auto& field, auto& point) {
       field("from_ms", point.from_ms, "Start of the span.");
       field("to_ms", point.to_ms, "End of the span.");
-      field("sm_active", point.sm_active, "Mean SM activity, 0..1; null: not reported.");
-      field("sm_peak", point.sm_peak, "Highest SM activity in any reading; null: unknown.");
+      field("sm_active", point.sm_active, "Mean SM activity, 0..1; null if not reported.");
+      field("sm_peak", point.sm_peak, "Highest SM activity in any reading; null if unknown.");
       field("dram_active", point.dram_active, "Mean memory activity, 0..1.");
-      field("used_mib", point.used_mib, "Mean memory in use by all processes.");
-      field("used_peak_mib", point.used_peak_mib, "Highest memory in use; null: unknown.");
+      field("used_mib", point.used_mib, "Mean memory usage of all processes.");
+      field("used_peak_mib", point.used_peak_mib, "Peak memory usage; null if unknown.");
       field("power_w", point.power_w, "Mean power draw, in watts.");
-      field("tasks", point.tasks, "Largest number of tasks on the GPU at the same time.",
-            {.low = 0});
+      field("tasks", point.tasks, "Maximum number of tasks on the GPU at once.", {.low = 0});
     }
   };
   std::vector<Point> points;
@@ -227,7 +224,7 @@ struct GpuHistoryView {
     field("index", history.index, "GPU index, in PCI order.", {.low = 0});
     field("uuid", history.uuid, "UUID.");
     field("name", history.name, "Product name.");
-    field("points", history.points, "Oldest first; spans without any reading are omitted.");
+    field("points", history.points, "Oldest first; spans without readings are omitted.");
   }
 };
 

@@ -76,8 +76,8 @@ using Handler = std::function<void(Request, Responder)>;
 
 // Runs on the thread of the given loop. The destructor stops the server and removes its socket. The
 // server rejects requests with a Host header that does not name this machine. It accepts requests
-// from browsers only if its own page sent them, because a page of another site must not act with
-// the privileges of the user who views it.
+// from browsers only if its own page sent them, because pages of other sites must not act with the
+// user's privileges.
 class Server {
  public:
   // mode: file mode of the socket; group: the socket's group, if not our own. A stale socket file
@@ -88,7 +88,7 @@ class Server {
                                                     const std::string& path, unsigned mode,
                                                     Handler handler,
                                                     std::optional<std::uint32_t> group = {});
-  // Listens only on the loopback addresses. Requests over TCP have no peer.
+  // Listens on the loopback addresses only. Requests over TCP have no peer.
   static Result<std::unique_ptr<Server>> ListenTcp(boost::asio::io_context& loop,
                                                    std::uint16_t port, Handler handler);
   virtual ~Server() = default;
@@ -112,7 +112,7 @@ class Client {
   Result<std::string> Get(const std::string& target, int timeout_s = 60) {
     return Call("GET", target, "", timeout_s);
   }
-  // Whether the last call failed because the connection was closed before the response arrived. The
+  // True if the last call failed because the connection was closed before the response arrived. The
   // server may still have carried out the call.
   bool cut() const;
 

@@ -41,9 +41,9 @@ base::UniqueFd ConnectUnix(const std::string& path) {
   return fd;
 }
 
-// Whether this process has enough file descriptors for both ends of this many connections. Ordinary
-// users often get only 1,024. A server that runs out of descriptors makes clients wait instead of
-// refusing them.
+// True if this process may open enough file descriptors for both ends of this many connections.
+// Ordinary users often get only 1,024. A server that runs out of descriptors makes clients wait
+// instead of refusing them.
 bool MayOpen(std::size_t connections) {
   return base::RaiseOpenFiles() >= 2 * connections + 64;
 }
@@ -60,7 +60,7 @@ std::string Exchange(const base::UniqueFd& fd, const std::string& text) {
   return answer;
 }
 
-// An event loop on its own thread with one server. OnLoop() runs work on that loop.
+// An event loop that runs one server on its own thread. OnLoop() runs a function on that thread.
 class ServerFixture : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -90,8 +90,8 @@ class ServerFixture : public ::testing::Test {
     done.get_future().wait();
   }
 
-  // Runs `work` in a child process as an unprivileged user, and returns its result. Makes the
-  // socket accessible to that user first. Needs root.
+  // Runs `work` in a child process as an unprivileged user and returns its result. First makes the
+  // socket accessible to that user. Needs root.
   template <class F>
   int ExitCodeOfUser(F work) {
     EXPECT_EQ(::chmod(dir_.c_str(), 0755), 0);

@@ -1,5 +1,4 @@
-// The API's view of what the server has learned about the memory and run times of tasks, which is
-// the basis of its estimates.
+// The API's view of what the server has learned about the memory and run times of tasks.
 #pragma once
 
 #include <cstdint>
@@ -20,18 +19,18 @@ struct RunView : task::Observation {
     field("gpu_type", run.gpu_type, "GPU model that the task ran on, as reported by the driver.");
     field("relation", run.relation,
           "Key shared by all runs of the same training job, regardless of batch size and sequence "
-          "length; empty: unknown.");
-    field("batch", run.batch, "Samples per GPU and step, if the task states them.", {.low = 0});
-    field("length", run.length, "Tokens per sample, if the task states them.", {.low = 0});
-    field("method", run.method, "Estimator that predicted the task's memory; empty: none.");
-    field("predicted_mib", run.predicted_mib, "Predicted most likely peak memory.", {.low = 0});
-    field("promised_mib", run.promised_mib, "Memory that was promised to the task.", {.low = 0});
+          "length; empty if unknown.");
+    field("batch", run.batch, "Samples per GPU and step, if the task specifies them.", {.low = 0});
+    field("length", run.length, "Tokens per sample, if the task specifies them.", {.low = 0});
+    field("method", run.method, "Estimator that predicted the task's memory; empty if none.");
+    field("predicted_mib", run.predicted_mib, "Most likely peak memory, as predicted.", {.low = 0});
+    field("promised_mib", run.promised_mib, "Memory promised to the task.", {.low = 0});
     field("measured_mib", run.measured_mib, "Measured peak memory on one GPU.", {.low = 0});
     field("allocated_mib", run.allocated_mib,
-          "Peak memory of PyTorch's allocator, if the task reported it.", {.low = 0});
-    field("ran_out", run.ran_out,
-          "Whether the task ran out of GPU memory, in which case it needs more than its measured "
-          "peak.");
+          "Peak memory allocated by PyTorch, if the task reported it.", {.low = 0});
+    field(
+        "ran_out", run.ran_out,
+        "Whether the task ran out of GPU memory and therefore needs more than its measured peak.");
   }
 };
 struct KnowledgeView {
@@ -60,10 +59,11 @@ struct KnowledgeView {
   static void VisitFields(auto& field, auto& knowledge) {
     field("method", knowledge.method, "Estimator that the daemon uses.");
     field("prefer_given", knowledge.prefer_given,
-          "Whether memory stated by the user takes precedence (estimate.prefer_given).");
+          "Whether a memory requirement given by the user takes precedence "
+          "(estimate.prefer_given).");
     field("coverage", knowledge.coverage,
-          "Share of tasks whose memory should stay within their promise; 0: the most likely value "
-          "is promised.",
+          "Share of tasks whose memory should stay within their promise; 0 if the most likely "
+          "value is promised.",
           {.least = 0, .most = 1});
     field("gpu_type", knowledge.gpu_type, "The server's most common GPU type.");
     field("gpu_mib", knowledge.gpu_mib, "Memory available to processes on the largest GPU.",
@@ -71,16 +71,15 @@ struct KnowledgeView {
     field("learns", knowledge.learns,
           "Whether the server learns from finished tasks (estimate.history).");
     field("taught_by", knowledge.taught_by,
-          "GPU type that the calibration is for; empty: built-in values are used.");
+          "GPU type that the calibration is for; empty if built-in values are used.");
     field("tasks", knowledge.tasks, "Number of tasks that the calibration is based on.",
           {.low = 0});
     field("context_shift_mib", knowledge.context_shift_mib,
-          "Correction that is added to the built-in constant of the structural formula.");
+          "Correction added to the built-in constant of the structural formula.");
     field("ratios", knowledge.ratios,
-          "Measured peak divided by predicted peak for each of those tasks, ascending.");
-    field(
-        "calibration", knowledge.calibration,
-        "The constant in force, and where it comes from: \"as shipped: …\" or \"learned from …\".");
+          "Measured peak divided by predicted peak for each task of the calibration, ascending.");
+    field("calibration", knowledge.calibration,
+          "The constant in use and its source: \"as shipped: …\" or \"learned from …\".");
     field("runs", knowledge.runs, "Earlier runs of the requested signature, newest first.");
     field("kin_runs", knowledge.kin_runs, "Earlier runs of the same program, newest first.");
     field(
@@ -92,12 +91,12 @@ struct KnowledgeView {
           {.low = 0});
     field("pressure", knowledge.pressure,
           "How much the task slows down its neighbours, measured by carma profile.", {.low = 0});
-    field("alone_ms", knowledge.alone_ms, "Run time of earlier runs without neighbours.",
-          {.low = 0});
+    field("alone_ms", knowledge.alone_ms,
+          "Run time of earlier runs that had their GPUs to themselves.", {.low = 0});
     field("iteration_ms", knowledge.iteration_ms,
-          "Time of one iteration when running alone, measured by carma profile.", {.low = 0});
+          "Time per iteration when running alone, measured by carma profile.", {.low = 0});
     field("profile_by", knowledge.profile_by,
-          "Source of the SM activity: \"carma profile\" or \"runs\"; empty: unknown.");
+          "Source of the SM activity: \"carma profile\" or \"runs\"; empty if unknown.");
   }
 };
 

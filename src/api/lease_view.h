@@ -35,7 +35,7 @@ struct LeaseView {
           "them), adopted (its process uses them) or ended.",
           {.words = "waiting,granted,adopted,ended"});
     field("reason", lease.reason,
-          "Why the lease is waiting or how it ended, in the same words as for tasks.");
+          "Why the lease is waiting or how it ended, as one of the reasons used for tasks.");
     field("reason_text", lease.reason_text, "The reason as one sentence with numbers.");
     field("task_state", lease.task_state, "State of the lease's task.");
     field("user", lease.user, "User who requested the lease.");
@@ -51,7 +51,7 @@ struct LeaseView {
           "started) or ran (it was used).",
           {.words = ",given_up,unused,ran"});
     field("follows", lease.follows,
-          "requeue: the lease ended and Slurm is being asked to requeue its job.",
+          "requeue if the lease ended and Slurm is being asked to requeue its job.",
           {.words = ",requeue"});
     field("outputs", lease.outputs,
           "For a running job step: the files its processes write to, each as INODE PATH.");

@@ -44,7 +44,7 @@ class MetricsText {
   }
   // Writes the family's buckets, sum and count.
   void Sample(const Histogram& histogram, const Labels& labels = {});
-  // Writes a family that consists of one sample, either a number or a histogram.
+  // Writes a family with a single sample, which is either a number or a histogram.
   void One(std::string_view name, std::string_view type, std::string_view help,
            const auto& sample) {
     Begin(name, type, help);

@@ -35,8 +35,7 @@ struct Named {
   using Type = T;
   const char* schema;
 };
-// The schemas that are referenced by name. All other types are described inline, where they are
-// used.
+// Schemas that are referenced by name. All other types are described inline.
 constexpr std::tuple kRequests{Named<task::TaskSpec>{"TaskSpec"},
                                Named<core::Reservation>{"ReservationSpec"}};
 constexpr std::tuple kAnswers{Named<TaskView>{"Task"},
@@ -121,7 +120,7 @@ Json Integer(const FieldRule& rule) {
   return schema;
 }
 
-// The schema of a time span in seconds. The limits in the rule are in milliseconds.
+// The schema of a time span in seconds. The rule's limits are in milliseconds.
 Json Span(const FieldRule& rule) {
   const Json in_ms = Integer(rule);
   Json span = OfType("number");

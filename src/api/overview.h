@@ -42,8 +42,8 @@ struct TaskRow : TaskView {
     SelectedFields selected{field, base::Split(kFields, ',')};
     TaskView::VisitFields(selected, task);
     field("turn", task.turn,
-          "Position in the queue, from 1; tasks with GPUs and tasks without have separate queues. "
-          "null: the task is running, has ended, or is waiting for something else.");
+          "Position in the queue, from 1; tasks that need no GPU have a queue of their own. Null "
+          "if the task is running, has ended, or is waiting for something else.");
   }
 };
 
@@ -64,7 +64,7 @@ struct GpuGlance : GpuView {
     field("read_ms", gpu.read_ms,
           "Time of the GPU's last sample, if the last round of sampling missed the GPU.");
     field("recent", gpu.recent,
-          "SM activity in percent over equal spans of the last 15 minutes, oldest first; -1: "
+          "SM activity in percent over equal spans of the last 15 minutes, oldest first; -1 if "
           "unknown.");
   }
 };
@@ -96,7 +96,8 @@ struct OverviewView {
           "Speed of the daemon's clock relative to real time; 1 on real servers.", {.least = 0});
     field("simulated", view.simulated, "Whether the GPUs are simulated.");
     field("starting", view.starting,
-          "Whether the daemon is still looking for its GPUs; meanwhile, the lists are empty.");
+          "Whether the daemon is still looking for its GPUs; until it is done, the lists are "
+          "empty.");
     field("driver", view.driver, "ok, or what is wrong with the GPU driver.");
     field("policy", view.policy, "The scheduling rules in one line.");
     field("collocation", view.collocation, "How tasks share a GPU.");
@@ -105,14 +106,13 @@ struct OverviewView {
     field("gpus", view.gpus, "All GPUs.");
     field("running", view.running, "Tasks on GPUs, oldest first; at most 64.");
     field("waiting", view.waiting,
-          "At most 40 waiting tasks: queued tasks with GPUs in queue order, then queued tasks "
-          "without GPUs, then tasks that are waiting for something else, oldest first.");
-    field("ended", view.ended,
-          "Recently submitted tasks that have finished, most recently finished first.");
+          "Up to 40 waiting tasks: queued GPU tasks in queue order, then queued tasks that need "
+          "no GPU, then tasks waiting for something else, oldest first.");
+    field("ended", view.ended, "Recently submitted tasks that have finished, latest finish first.");
   }
 };
 
-// The tasks of one user that are in the queue or on GPUs.
+// One user's waiting and running tasks.
 struct UserView {
   std::uint32_t uid = 0;
   std::string user;
@@ -126,7 +126,7 @@ struct UserView {
     field("user", view.user, "User name.");
     field("running", view.running, "Tasks on GPUs.", {.low = 0});
     field("waiting", view.waiting, "Waiting tasks.", {.low = 0});
-    field("gpus", view.gpus, "GPUs that hold at least one of the user's tasks.", {.low = 0});
+    field("gpus", view.gpus, "GPUs with at least one of the user's tasks.", {.low = 0});
     field("promised_mib", view.promised_mib,
           "Memory claimed by the user's tasks, summed over all their GPUs.");
   }

@@ -36,27 +36,28 @@ struct ReservationView {
     field("users", reservation.users, "Users whose tasks may run on the GPUs.");
     field("accounts", reservation.accounts, "Accounts whose tasks may run on the GPUs.");
     field("classes", reservation.classes,
-          "Classes of the tasks that may run on the GPUs. If users, accounts and classes are all "
-          "empty, no task may run there.");
-    field("gpus", reservation.gpus, "UUIDs of the GPUs to choose from; empty: all GPUs.");
-    field("gpu_type", reservation.gpu_type, "Only GPUs of this model; empty: any.");
-    field("count", reservation.count, "Number of GPUs; null: all of them.");
+          "Classes of service whose tasks may run on the GPUs. If users, accounts and classes are "
+          "all empty, no task may run on them.");
+    field("gpus", reservation.gpus, "UUIDs of the GPUs to choose from; empty means all GPUs.");
+    field("gpu_type", reservation.gpu_type, "Model of the GPUs to choose from; empty means any.");
+    field("count", reservation.count, "Number of GPUs; null means all of them.");
     field("from_ms", reservation.from_ms, "Start of the first period.");
     field("length_s", reservation.length_s,
-          "Length of a period; on the local clock if it repeats.");
+          "Length of a period, measured on the local clock if the reservation repeats.");
     field("repeat", reservation.repeat,
           "How often the reservation repeats, in the server's local time.",
           {.words = "once,daily,weekdays,weekly"});
-    field("until_ms", reservation.until_ms, "No repetition begins after this time; null: no end.");
+    field("until_ms", reservation.until_ms,
+          "Time after which no repetition begins; null if it repeats forever.");
     field("why", reservation.why, "Purpose of the reservation, in one line.");
     field("next_from_ms", reservation.next_from_ms,
-          "Start of the current or next period; null: the reservation is over.");
-    field("next_to_ms", reservation.next_to_ms, "End of that period.");
+          "Start of the current or next period; null if the reservation is over.");
+    field("next_to_ms", reservation.next_to_ms, "End of the current or next period.");
     field("holds", reservation.holds, "Whether the reservation is in force now.");
-    field("gpu_indices", reservation.gpu_indices, "The GPUs that are reserved in that period.");
+    field("gpu_indices", reservation.gpu_indices, "GPUs reserved for the current or next period.");
     field("others", reservation.others,
-          "Tasks that the reservation excludes but that may still be running on its GPUs when "
-          "the period starts; they are allowed to finish.");
+          "Excluded tasks that may still be running on the GPUs when the period starts; they are "
+          "allowed to finish.");
   }
 };
 

@@ -52,8 +52,8 @@ constexpr std::chrono::milliseconds kAcceptRetry{100};
 
 class Session;
 
-// State that the sessions of a server share. A session with pending operations may outlive the hub,
-// so the server calls Session::Abandon() before it destroys the hub.
+// State shared by a server's sessions. A session with pending operations may outlive the hub, so
+// the server calls Session::Abandon() before it destroys the hub.
 struct Hub {
   Handler handler;
   bool tcp = false;
@@ -88,16 +88,16 @@ std::optional<Peer> PeerOf(int fd) {
               .groups = GroupsOf(fd)};
 }
 
-// Protects against DNS rebinding, in which a malicious site makes its own name resolve to 127.0.0.1
-// and then sends requests from the user's browser to this daemon (directly or through ssh -L). The
-// Host header of such a request still contains the name of the site.
+// Protects against DNS rebinding: a malicious site makes its own name resolve to 127.0.0.1 and then
+// sends requests from the user's browser to this daemon (directly or through ssh -L). The Host
+// header of such a request still contains the site's name.
 bool IsLoopbackHost(std::string_view host) {
   if (host.starts_with("[::1]")) return true;
   const std::string_view name = host.substr(0, host.find(':'));
   return name == "localhost" || name == "127.0.0.1" || name.empty();
 }
 
-// Returns an error message if a browser sent this request for a page of another site, otherwise "".
+// Returns an error message if a browser sent this request for another site's page, otherwise "".
 // Only browsers send Origin and Sec-Fetch-Site. For GET and HEAD, only Origin is checked.
 std::string_view BrowserObjection(const http::request<http::string_body>& request) {
   const std::string_view origin = request[http::field::origin];
@@ -111,7 +111,7 @@ std::string_view BrowserObjection(const http::request<http::string_body>& reques
   return "";
 }
 
-// Whether the list of codings contains "gzip" with a weight other than 0.
+// True if the list of codings contains "gzip" with a weight other than 0.
 bool AcceptsGzip(std::string_view codings) {
   for (const std::string_view each : base::Split(codings, ',')) {
     const std::vector<std::string_view> parts = base::Split(each, ';');
@@ -268,8 +268,8 @@ class Session : public std::enable_shared_from_this<Session> {
                     .accepts_gzip = AcceptsGzip(message[http::field::accept_encoding]),
                     .if_none_match = std::string(message[http::field::if_none_match])};
     stream_.expires_never();  // a long poll may take any amount of time
-    // The pointer is weak, so that a long poll does not keep the connection alive after its client
-    // has disconnected.
+    // A weak pointer, so that a long poll does not keep the connection alive after its client has
+    // disconnected.
     hub_->handler(std::move(request), Responder([weak = weak_from_this()](Response response) {
                     if (auto self = weak.lock()) self->Answer(std::move(response));
                   }));
@@ -289,8 +289,7 @@ class Session : public std::enable_shared_from_this<Session> {
                                 [self = shared_from_this()](beast::error_code error) {
                                   if (error || !self->hub_ || self->writing_) return;
                                   pollfd poll{.fd = self->stream_.socket().native_handle()};
-                                  // Leaves only after a full close, because a half-closed client
-                                  // may still be reading.
+                                  // Ignores a half-close, because the client may still be reading.
                                   if (::poll(&poll, 1, 0) > 0 && (poll.revents & POLLHUP) != 0)
                                     self->Leave();
                                 });

@@ -20,12 +20,12 @@ struct EventView {
   std::string text;
 
   static void VisitFields(auto& field, auto& event) {
-    field("sequence", event.sequence, "Increases with every event.");
-    field("when_ms", event.when_ms, "ms since the epoch.");
+    field("sequence", event.sequence, "Event number, which increases with every event.");
+    field("when_ms", event.when_ms, "When the event happened, ms since the epoch.");
     field("task", event.task, "Task that the event is about.");
     field("gpu_uuid", event.gpu_uuid, "GPU that the event is about, or empty.");
     field("what", event.what, "Name of the event.");
-    field("text", event.text, "Description in one line.");
+    field("text", event.text, "One-line description.");
   }
 };
 
@@ -39,14 +39,15 @@ struct HostView {
   std::string not_enforced;
 
   static void VisitFields(auto& field, auto& host) {
-    field("cpus", host.cpus, "Cores that can be promised to tasks; 0: cores are not counted.");
-    field("free_cpus", host.free_cpus, "Cores that are not promised to any task.");
+    field("cpus", host.cpus, "Cores that can be promised to tasks; 0 if cores are not counted.");
+    field("free_cpus", host.free_cpus, "Cores not promised to any task.");
     field("memory_mib", host.memory_mib,
-          "Memory that can be promised to tasks; 0: memory is not counted.");
-    field("free_memory_mib", host.free_memory_mib, "Memory that is not promised to any task.");
-    field("enforced", host.enforced, "Limits that the kernel enforces, in words; empty: none.");
+          "Memory that can be promised to tasks; 0 if memory is not counted.");
+    field("free_memory_mib", host.free_memory_mib, "Memory not promised to any task.");
+    field("enforced", host.enforced,
+          "The limits that the kernel enforces, in words; empty if none.");
     field("not_enforced", host.not_enforced,
-          "Limits that the kernel does not enforce, and why; empty: none.");
+          "The limits that the kernel does not enforce, and why; empty if none.");
   }
 };
 
@@ -76,7 +77,7 @@ struct StatusView {
   static void VisitFields(auto& field, auto& status) {
     field("version", status.version, "Version of the daemon.");
     field("uid", status.uid,
-          "UID of the only user that the daemon serves; 0: it serves all users.");
+          "UID of the only user that the daemon serves; 0 if it serves all users.");
     field("pid", status.pid, "Process id of the daemon.", {.low = 0});
     field("now_ms", status.now_ms, "The daemon's clock (simulated time on a simulated server).");
     field("time_scale", status.time_scale,
@@ -85,29 +86,28 @@ struct StatusView {
     field("collocation", status.collocation, "How tasks share a GPU.");
     field("memory_limits", status.memory_limits,
           "What limits tasks to their promised GPU memory: kernel (all processes of a task "
-          "together), mps (each process), nobody; empty: not yet known.",
+          "together), mps (each process), nobody; empty if not yet known.",
           {.words = ",kernel,mps,nobody"});
     field("no_memory_limits", status.no_memory_limits,
-          "Why the kernel does not limit tasks to their promised GPU memory; empty: it does, or "
-          "this is not yet known.");
+          "Why the kernel does not limit tasks to their promised GPU memory; empty if it does or "
+          "if this is not yet known.");
     field("driver", status.driver, "ok, or what is wrong with the GPU driver.");
     field("host", status.host, "The server's cores and main memory.");
     field("starting", status.starting,
-          "Whether the daemon is still looking for its GPUs and MPS; meanwhile, submissions are "
-          "refused.");
+          "Whether the daemon is still looking for its GPUs and MPS; until it is done, it refuses "
+          "submissions.");
     field("closed", status.closed,
-          "Who closed the server until the next reboot, and why; empty: the server is open.");
+          "Who closed the server until the next reboot, and why; empty if the server is open.");
     field("leave_by_ms", status.leave_by_ms,
           "Time by which all tasks must leave (they have been asked to checkpoint); ms since the "
           "epoch.");
     field("gone_by_ms", status.gone_by_ms,
           "Time when the last task will be gone, even if it has to be killed; ms since the epoch.");
     field("task_counts", status.task_counts, "Tasks by state.");
-    field(
-        "longest_turn_s", status.longest_turn_s,
-        "Longest period since the daemon started in which it was too busy to serve requests; real "
-        "seconds, rounded to 0.05 s.",
-        {.least = 0});
+    field("longest_turn_s", status.longest_turn_s,
+          "Longest time the daemon has been too busy to serve requests since it started; real "
+          "seconds, rounded to 0.05 s.",
+          {.least = 0});
     field("troubles", status.troubles, "Problems that an administrator should check.");
     field("state_dir", status.state_dir, "The daemon's state folder.");
     field("config_read_ms", status.config_read_ms,

@@ -40,8 +40,8 @@ struct WhoView {
   std::string by;
 
   static void VisitFields(auto& field, auto& view) {
-    field("user", view.user, "User name; empty: the user is unknown and has read-only access.");
-    field("uid", view.uid, "UID of a known user.");
+    field("user", view.user, "User name; empty if the user is unknown and has read-only access.");
+    field("uid", view.uid, "UID, if the user is known.");
     field("admin", view.admin, "Whether the user may change the tasks of all users.");
     field("by", view.by, "How the user was identified.", {.words = ",socket,token"});
   }

@@ -1,5 +1,5 @@
-// Builds the messages in StatusView::troubles. The daemon uses these functions to report a problem.
-// Commands use them to recognise a problem that they already show elsewhere, and skip it.
+// Builds the messages in StatusView::troubles. The daemon uses these functions to report problems;
+// commands use them to recognise and skip problems that they already show elsewhere.
 #pragma once
 
 #include <fmt/format.h>
@@ -26,7 +26,7 @@ inline std::string TroubleOfConfiguration(std::string_view why) {
   return fmt::format("{}the new version was rejected; the previous one stays in force: {}", kTopic,
                      why);
 }
-// A group in daemon.allow_groups does not exist. why: names the group.
+// A group in daemon.allow_groups does not exist. why: the error message that names it.
 inline std::string UnknownGroup(std::string_view why) {
   return fmt::format("configuration: daemon.allow_groups: {}; correct it and reload carmad", why);
 }

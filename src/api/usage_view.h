@@ -1,4 +1,4 @@
-// The API's view of the GPU usage of users, accounts and classes.
+// The API's view of GPU usage by user, account and class.
 #pragma once
 
 #include <cstdint>
@@ -27,25 +27,25 @@ struct UsageView {
 
   static void VisitFields(auto& field, auto& view) {
     field("user", view.user, "User name.");
-    field("account", view.account, "Account of the tasks; empty: no account.");
+    field("account", view.account, "Account of the tasks; empty if they have none.");
     field("qos", view.qos, "Class of service.");
     field("period", view.period, "Month or day in UTC, 2026-03 or 2026-03-17.");
     field("tasks", view.tasks, "Number of tasks that held GPUs.");
     field("attempts", view.attempts, "Number of times these tasks were started.");
     field("gpu_s", view.gpu_s,
-          "GPU time: the duration of each attempt in seconds, times its number of GPUs.");
+          "GPU time: each attempt's duration in seconds, times its number of GPUs.");
     field("share_s", view.share_s,
-          "GPU time weighted by the share kept from other tasks: promised memory or "
+          "GPU time weighted by the share of each GPU that the attempt took: promised memory or "
           "predicted activity, whichever is larger.");
-    field("waiting_s", view.waiting_s, "Total waiting time before these starts.");
+    field("waiting_s", view.waiting_s, "Total waiting time of these attempts.");
     field("energy_j", view.energy_j,
-          "GPU energy during the attempts, divided evenly among the tasks on each GPU; null: "
-          "unknown.");
+          "GPU energy used during the attempts, divided evenly among the tasks on each GPU; null "
+          "if unknown.");
     field("ooms", view.ooms, "Number of attempts that ran out of GPU memory.");
     field("promised_mib_s", view.promised_mib_s,
           "GPU memory promised to the attempts, multiplied by time.");
     field("unused_mib_s", view.unused_mib_s,
-          "The part of promised_mib_s above the highest measured memory.");
+          "The part of promised_mib_s above the attempts' peak memory usage.");
   }
   friend bool operator==(const UsageView&, const UsageView&) = default;
 };

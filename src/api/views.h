@@ -1,5 +1,5 @@
 // Converts the API's objects to and from JSON. The objects are the structs in *_view.h, which the
-// daemon returns and the commands print. OpenApiJson() (api/openapi.h) also describes their fields.
+// daemon returns and the commands print. OpenApiJson() (api/openapi.h) describes their fields.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

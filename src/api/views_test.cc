@@ -1,5 +1,5 @@
-// Tests that views survive the conversion to JSON and back without loss, and that the API's
-// description is complete.
+// Tests that views survive the conversion to JSON and back, and that the API's description is
+// complete.
 #include "api/views.h"
 #include "api/explain_view.h"
 #include "api/gpu_view.h"
