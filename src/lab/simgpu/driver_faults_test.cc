@@ -65,7 +65,7 @@ std::vector<std::string> EveryFunction() {
   return names;
 }
 
-// All faults of one function, including errors with every code.
+// All faults of one function, including an error with each code.
 std::vector<Fault> EveryFault(std::int32_t gpu, const std::string& function) {
   std::vector<Fault> faults = {{FaultKind::kLost, gpu, 0, function},
                                {FaultKind::kVanish, gpu, 0, function}};

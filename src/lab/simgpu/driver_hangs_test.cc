@@ -137,8 +137,8 @@ TEST_F(DriverHangs, AProbeStartsWithoutTheHungGpu) {
 TEST_F(DriverHangs, EachRetryFindsAHangInOneFunction) {
   gpu::GuardedProbe probe(Options());
   ASSERT_EQ(Uuids(probe).size(), 4U);
-  // Before the probe reads a hung GPU again, a trial process lists the devices. That does not call
-  // nvmlDeviceGetPowerUsage, so each trial succeeds and the next reading hangs again.
+  // Before the probe reads a hung GPU again, a trial process lists the devices. Listing does not
+  // call nvmlDeviceGetPowerUsage, so each trial succeeds and the next reading hangs again.
   Hang(0, "nvmlDeviceGetPowerUsage");
   EXPECT_THAT(Trouble(probe, 0), HasSubstr("not answered"));
   for (int round = 0; round < 5; ++round) {

@@ -1,5 +1,5 @@
-// The out-of-memory messages of training frameworks, in their original wording, with the failed
-// allocation's numbers. The out-of-memory detection must recognise these messages.
+// The out-of-memory messages of training frameworks, in their original wording, filled in with the
+// numbers of the failed allocation. The out-of-memory detection must recognise them.
 #pragma once
 
 #include <cstdint>

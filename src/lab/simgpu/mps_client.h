@@ -11,9 +11,9 @@ namespace carma::simgpu {
 
 class MpsClient {
  public:
-  // Makes the calling process a client of this pipe directory's MPS server and starts that server
-  // if necessary. Returns null if no daemon answers; the program then silently runs without MPS, as
-  // real programs do. Returns null with `refused` set if the daemon or server refuses the client.
+  // Makes the calling process a client of this pipe directory's MPS server, starting the server if
+  // necessary. Returns null if no daemon answers; the program then silently runs without MPS, as
+  // real programs do. Returns null and sets `refused` if the daemon or server refuses the client.
   // Blocks while the daemon blocks. partition: CUDA_MPS_SM_PARTITION, or empty.
   static std::unique_ptr<MpsClient> Join(const std::string& pipes, const std::string& partition,
                                          MpsError& refused);

@@ -9,29 +9,30 @@
 
 namespace carma::simgpu {
 
-// This variable, or the file `simmps` in the pipe directory, contains words that make the daemon
-// misbehave. The daemon reads the words again at every step: refuse-start, hang-start, hang, crash,
+// This variable, or the file `simmps` in the pipe directory, contains keywords that make the daemon
+// misbehave. The daemon rereads them at every step: refuse-start, hang-start, hang, crash,
 // server-fails, fault, full, tolerant, resident, vague-error, no-partitions, r535, r580, r590.
 inline constexpr const char* kMpsBehaviourVariable = "CARMA_SIMMPS_BEHAVIOUR";
-// Whether the word is set. With r535, r580 or r590, the daemon behaves like that driver branch;
-// otherwise, like branch 550. Unknown words have no effect.
+// True if the keyword is set. With r535, r580 or r590, the daemon behaves like that driver branch;
+// otherwise, like branch 550. Unknown keywords have no effect.
 bool MpsBehaves(const MpsFolders& folders, std::string_view word);
 
-// Implements `-d` and `-f`. `-d` starts the control daemon in the background. It returns 0 once the
-// daemon responds, or 1 with a line on stderr if the daemon cannot start or another daemon is
-// already running. `-f` runs the daemon in this process until it exits. multi_user: the MPS server
-// accepts clients of all users (root only). partitions: the daemon partitions the SMs.
+// Implements the options `-d` and `-f`. `-d` starts the control daemon in the background and
+// returns 0 once it responds. If it cannot start or another daemon is already running, `-d` prints
+// a line on stderr and returns 1. `-f` runs the daemon in this process until it exits. multi_user:
+// the MPS server accepts clients of all users (root only). partitions: the daemon partitions the
+// SMs.
 struct MpsDaemonOptions {
   bool multi_user = false;
   bool partitions = false;
 };
 int StartMpsDaemon(const MpsFolders& folders, bool foreground, const MpsDaemonOptions& options);
 
-// Implements a call of the program without options: sends every line of stdin as a command to the
-// daemon of this pipe directory and prints the replies on stdout. Returns 1 if there is no daemon,
-// if the daemon disappears, or if a server stopped by `quit` failed.
+// Runs the program without options: sends every line of stdin as a command to the daemon of this
+// pipe directory and prints the replies on stdout. Returns 1 if there is no daemon, if the daemon
+// disappears, or if a server stopped by `quit` failed.
 int RunMpsCommands(const MpsFolders& folders);
-// Sends one command from the program's arguments, as in protocol 3.
+// Sends a single command given as program arguments, as in protocol 3.
 int RunMpsCommand(const MpsFolders& folders, const std::string& command);
 
 // Each reply from the daemon ends with one of these lines. After kMpsFailed, the calling program

@@ -56,7 +56,7 @@ std::string ControlDaemon::Execute(std::string_view line) {
 }
 
 // ---- protocol 3 ----
-// The commands that carmad uses, as described in NVIDIA's manual of release 615. They have never
+// The commands that carmad uses, as described in NVIDIA's manual for release 615. They have never
 // been compared with a real daemon.
 
 std::string ControlDaemon::Refuse(const std::string& why) {

@@ -51,7 +51,7 @@ class ControlDaemon {
   void ReapServer();
   void ServePeer(const base::UniqueFd& listener);
   void ServeClient(base::LineSocket& peer, uid_t uid, std::string_view partition);
-  // Starts the server unless it is running. Returns whether it is running now.
+  // Starts the server unless it is already running. Returns true if it is running now.
   bool StartServer(uid_t uid);
   bool IsServer(std::string_view pid) const;
   // Returns the server's reply as one line. Empty if there is no server or it does not reply; its
@@ -106,7 +106,7 @@ class ControlDaemon {
   std::optional<std::int64_t> quit_at_ns_;    // the daemon exits by this time
 };
 
-// Called in a new child process: closes all descriptors except the standard ones and these two,
+// Called in a new child process. Closes all descriptors except the standard ones and these two,
 // which may be the same.
 void CloseAllBut(int a, int b);
 

@@ -134,7 +134,7 @@ void MpsServer::Admit(Client& client, std::string_view partition) {
   }
 }
 
-// Lists this server among the GPU's processes, as the driver does with a real server.
+// Lists this server among the GPU's processes, as the driver does for a real server.
 // `place_and_path`: "0 /path/of/the/state".
 void MpsServer::ShowItself(std::string_view place_and_path) {
   const std::string key(place_and_path);

@@ -82,8 +82,7 @@ class MpsTest : public ::testing::Test {
     const bool held = fd && ::fcntl(fd.get(), F_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
     return held ? lock.l_pid : 0;
   }
-  // Waits until the daemon's process has exited, which happens some time after it has replied to
-  // "quit".
+  // Waits until the daemon's process has exited, some time after it has replied to "quit".
   void AwaitDaemonsEnd() {
     const base::UniqueFd fd(::open(folders_.Lock().c_str(), O_RDONLY | O_CLOEXEC));
     struct flock lock {};
@@ -114,7 +113,6 @@ class MpsTest : public ::testing::Test {
     for (int i = 0; i < 500 && Status() != "ACTIVE"; ++i) ::sched_yield();
     return Status();
   }
-  // Waits until the task is computing.
   static void AwaitWork(Process& task) { ASSERT_TRUE(task.ReadUntil("epoch 1/")); }
 
   MpsDaemonOptions options_;

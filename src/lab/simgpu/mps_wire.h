@@ -31,7 +31,7 @@ struct MpsFolders {
   // NVIDIA's daemon logs through this FIFO. If the path is not a FIFO, nothing is logged.
   std::string LogFifo() const { return pipes + "/log"; }
   std::string PidFile() const { return pipes + "/nvidia-cuda-mps-control.pid"; }
-  // Words that make the daemon misbehave (mps_control.h).
+  // Keywords that make the daemon misbehave (mps_control.h).
   std::string BehaviourFile() const { return pipes + "/simmps"; }
 };
 MpsFolders MpsFoldersFromEnvironment();

@@ -20,10 +20,9 @@ namespace carma::simgpu {
 
 class Process {
  public:
-  // Runs a training task.
   explicit Process(const TrainingOptions& options)
       : Process([&options] { return RunTraining(options); }) {}
-  // Runs any other function; its result is the exit code.
+  // Runs `work` and exits with its result.
   explicit Process(const std::function<int()>& work) {
     int out[2], err[2];
     EXPECT_EQ(::pipe2(out, O_CLOEXEC) | ::pipe2(err, O_CLOEXEC), 0);

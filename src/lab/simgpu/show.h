@@ -16,8 +16,8 @@ Result<std::string> ShowText(Server& server);
 //  "faults": []}
 Result<std::string> ShowJson(Server& server);
 
-// Lists the processes, memory and memory limits that still exist on the GPUs; empty if there are
-// none. Returns the errors of Server::Look.
+// Lists the processes, memory and memory limits that remain on the GPUs; empty if there are none.
+// Returns the errors of Server::Look.
 Result<std::string> Audit(Server& server);
 
 }  // namespace carma::simgpu

@@ -51,8 +51,7 @@ Result<Unit> WriteState(const std::string& path, std::span<const sim::ShapedGpu>
     ::unlink(temporary.c_str());
     return FailErrno(error, doing);
   };
-  // mkostemp makes a private file regardless of the umask, but other users' tasks need access to
-  // the server too.
+  // mkostemp always makes the file private, but other users' tasks need access to the server too.
   if (::fchmod(fd.get(), 0666) != 0 || ::ftruncate(fd.get(), sizeof(StateFile)) != 0)
     return fail("sizing " + temporary);
   void* memory =
@@ -140,7 +139,7 @@ Result<std::unique_ptr<Server>> Server::Attach(const std::string& path, NowFn no
   if (memory == MAP_FAILED) return FailErrno(errno, "mapping " + path);
   mapping.state = static_cast<StateFile*>(memory);
   const StateFile& state = *mapping.state;
-  // Checks the part of the file that does not change while a server exists.
+  // Checks the part of the file that never changes while a server exists.
   CARMA_TRY(base::CheckServerHead(state.head, sizeof(StateFile), path));
   if (!Plausible(state.world)) return Fail(ErrorCode::kCorrupt, path + ": broken");
   server->clock_ = state.head.clock;
@@ -321,7 +320,7 @@ Result<std::unique_ptr<Residency>> Server::Join(const Arrival& arrival,
   const int slot = FreeSlot(state.world);
   if (slot < 0) return Unavailable("the simulated server has no room for another process");
   InitRobustMutex(state.lives[slot]);
-  // No other process knows the new mutex yet, so locking can neither fail nor wait.
+  // No other process knows the new mutex yet, so locking it can neither fail nor block.
   CARMA_CHECK(::pthread_mutex_trylock(&state.lives[slot]) == 0, "a new mutex is already locked");
   Place(state.world, slot, arrival);
   Changed();

@@ -1,7 +1,7 @@
 // A simulated GPU server that processes share through one mapped file.
 //
-// All attached processes see the same world (world.h). Each access first advances the world to the
-// present and frees the memory of dead processes.
+// All attached processes see the same world (world.h). Each access first brings the world up to
+// date and frees the memory of dead processes.
 #pragma once
 
 #include <pthread.h>
@@ -25,8 +25,8 @@
 
 namespace carma::simgpu {
 
-// How long (in real time) a removed or truncated state file can go unnoticed. A check at every
-// access would cost more than the access itself.
+// How long (in real time) the removal or truncation of the state file can go unnoticed. Checking at
+// every access would cost more than the access itself.
 inline constexpr std::int64_t kFileCheckNs = 1'000'000;
 
 // The environment variable that names the file for the simulated driver and simulated tasks.
@@ -35,14 +35,14 @@ inline constexpr const char* kStateVariable = "CARMA_SIMGPU_STATE";
 struct ServerOptions {
   double time_scale = 1;   // simulated seconds per real second, 0.001..1e6
   std::uint64_t seed = 1;  // for the UUIDs
-  // Simulated time of day at creation, in ms of the Unix epoch; empty: the real time.
+  // Simulated time of day at creation, in ms since the epoch; empty means the real time.
   std::optional<std::int64_t> origin_time_ms = std::nullopt;
-  // Whether the driver can limit the memory of control groups, like NVIDIA's driver since r615.
+  // True if the driver can limit the memory of control groups, like NVIDIA's driver since r615.
   bool memory_limits = false;
 };
 
-// Creates an idle server of this shape (gpu_types.h) whose time starts now. All users may read and
-// write the file, as with a real driver's device nodes. An older server's file is replaced, and its
+// Creates an idle server of this shape (gpu_types.h) whose clock starts now. All users may read and
+// write the file, as with a real driver's device nodes. Replaces the file of an older server, whose
 // processes lose their GPUs. Returns kInvalid for a bad shape or scale, kConflict if a server with
 // residents exists, or kIo.
 Result<Unit> CreateServer(const std::string& path, const std::string& shape,
@@ -89,9 +89,9 @@ struct Fault {
   std::string function;   // kError: "nvmlDeviceGetPowerUsage"; empty: every function
 };
 
-// The words for all faults: "hang, lost, …".
+// The names of all faults: "hang, lost, …".
 std::string FaultKinds();
-// Returns kInvalid with the list of known names if the name is unknown.
+// Returns kInvalid with a list of the known names if the name is unknown.
 Result<FaultKind> ParseFaultKind(std::string_view name);
 // Parses "TIMEOUT", "GPU_IS_LOST" … (NVML's names without NVML_ERROR_) or a number. Returns
 // kInvalid for anything else.
@@ -151,9 +151,9 @@ class Server {
   // Simulated seconds since the server was created. Tests pass their own clock.
   using NowFn = std::function<double()>;
 
-  // Returns kNotFound if there is no such file; kCorrupt if the file is not a state file, has a
-  // different version, was only partly written, or dates from before the last reboot (it is left
-  // unchanged); kDenied or kIo.
+  // Returns kNotFound if there is no such file, kDenied or kIo. Returns kCorrupt and leaves the
+  // file unchanged if it is not a state file, has a different version, was only partly written, or
+  // dates from before the last reboot.
   static Result<std::unique_ptr<Server>> Attach(const std::string& path, NowFn now = {});
   ~Server();
   Server(const Server&) = delete;
@@ -170,9 +170,8 @@ class Server {
   const base::ClockOrigin& clock() const { return clock_; }
   double Now() const;
 
-  // Every access advances the world to the present and frees the memory of dead processes. The
-  // functions below fail with kNotFound if the file was removed or replaced, and with kCorrupt if
-  // it was truncated.
+  // Every access brings the world up to date and frees the memory of dead processes. The functions
+  // below return kNotFound if the file was removed or replaced, and kCorrupt if it was truncated.
   Result<GpuLook> Look(int gpu);
   // Fills `lines` with the processes that use this sharing method on one GPU, including its
   // instances.
@@ -187,8 +186,8 @@ class Server {
                                           std::optional<Shortage>& shortage);
 
   // Sleeps until the clock reaches until_s, the world's generation differs from `generation`, or a
-  // signal arrives. Sleeps at most 200 ms of real time, because the death of a process is not
-  // announced.
+  // signal arrives. Sleeps at most 200 ms of real time, because nothing signals the death of a
+  // process.
   void Wait(std::uint32_t generation, double until_s);
   std::uint32_t Generation() const;
   // Wakes all processes from Wait(). Async-signal-safe.
@@ -229,8 +228,8 @@ class Server {
   // Clears all faults, or only the faults of one whole GPU or of the driver (kWholeDriver).
   Result<Unit> ClearFaults(std::optional<std::int32_t> gpu = std::nullopt);
   Result<std::vector<Fault>> Faults();
-  // The worst fault that affects a call to this function on this whole GPU (kWholeDriver: a call
-  // that is not about a GPU).
+  // The worst fault that affects a call to this function on this whole GPU. kWholeDriver stands for
+  // calls that are not about a GPU.
   Result<Fault> FaultOn(std::int32_t gpu, const char* function);
 
  private:
@@ -269,7 +268,7 @@ class Residency {
   // Allocates more memory on the process's GPUs, all or nothing. An MPS client within its soft
   // limit may evict other clients (EvictFor).
   Result<std::optional<Shortage>> Grow(std::span<const Share> more);
-  // Stops computing: the remaining work is not done, but the memory stays allocated.
+  // Stops computing without finishing the work; the memory stays allocated.
   Result<Unit> Stop();
   Result<Progress> Look();
 

@@ -117,7 +117,7 @@ Result<Unit> Server::SetFault(const Fault& fault) {
   const Lock lock = CARMA_TRY(TakeLock());
   StateFile& state = *mapping_->state;
   // A kStale fault stores the frozen readings of one GPU or instance, so a kStale fault of the
-  // whole driver becomes one fault for each of them.
+  // whole driver is stored as one fault for each of them.
   const bool spread = fault.gpu == kWholeDriver && fault.kind == FaultKind::kStale;
   const std::int32_t first = spread ? 0 : fault.gpu;
   const std::int32_t last = fault.kind == FaultKind::kStale ? place_count() - 1 : fault.gpu;
@@ -167,8 +167,8 @@ Result<Fault> Server::FaultOn(std::int32_t gpu, const char* function) {
   CARMA_TRY(CheckFile());
   const std::vector<Fault> faults = CARMA_TRY(Faults());
   Fault worst;
-  // A missing driver hides all other faults, and a hanging driver hides all faults except a missing
-  // driver. Wrong readings come last.
+  // A missing driver hides all other faults, and a hanging driver all faults but that one. Wrong
+  // readings have the lowest priority.
   static constexpr std::array kWorstFirst{FaultKind::kVanish, FaultKind::kHang, FaultKind::kLost,
                                           FaultKind::kError};
   const auto rank = [](FaultKind kind) {

@@ -67,7 +67,7 @@ TEST_F(StateTest, ProcessesSeeOneWorldAndOneClock) {
   auto b = Join(*yours, ArrivalOf(5'000));
   EXPECT_EQ(mine->Look(0)->used_mib, 15'000);
   now_s_ = 32;
-  // The task works alone for 20 s, then for 12 s at a speed of 1 / (1 + 0.5 * 0.4).
+  // The task works alone for 20 s, then at a speed of 1 / (1 + 0.5 * 0.4) for 12 s.
   EXPECT_NEAR(a->Look()->work_left_s, 70, 1e-9);
   EXPECT_NEAR(b->Look()->work_left_s, 90, 1e-9);
   b.reset();
@@ -206,7 +206,7 @@ TEST_F(StateTest, RefusesMeaninglessShares) {
 }
 
 // Runs `child` in a forked process with its own Server. The constructor returns once `child` has
-// called the function that it gets as its second argument.
+// called the function passed as its second argument.
 class Child {
  public:
   Child(const std::string& path,

@@ -34,7 +34,7 @@ constexpr int kUsageExitCode = 2;
 constexpr double kRoundingS = 1e-6;
 constexpr std::string_view kCheckpointHeader = "carma-simtask checkpoint 1\nwork_left_s ";
 
-// Variables that signal handlers use.
+// Used by signal handlers.
 std::atomic<bool> stop_asked = false;
 std::atomic<bool> checkpoint_asked = false;
 std::atomic<Server*> waiting_server = nullptr;
@@ -47,7 +47,7 @@ void OnSignal(int number) {
   } else if (number != SIGIO) {
     checkpoint_asked = true;
   }
-  // Interrupts the sleep even if the signal arrives between the last check of the flags and the
+  // Wakes the task even if the signal arrives after the last check of the flags but before the
   // sleep.
   if (Server* server = waiting_server) server->Poke();
 }
@@ -125,7 +125,7 @@ class Run {
   Step CudaFailure(const CudaError& error);
   Step Fault();
   Step Reach(const Milestone& milestone);
-  // Returns the value of a call to the simulated server. On an error, prints it and returns exit
+  // Returns the value of a call to the simulated server. After an error, prints it and returns exit
   // code 1.
   template <class T>
   static std::expected<T, int> Got(Result<T> result) {
@@ -390,7 +390,8 @@ Run::Step Run::ToTheEnd(double started_s) {
   Flood();
   const double done = options_.solo_s > 0 ? 1 - work_s_ / options_.solo_s : 0;
   for (const Milestone& milestone : PlanMilestones(options_)) {
-    // A resumed run skips the milestones before its checkpoint, even failures, but not allocations.
+    // A resumed run skips the milestones before its checkpoint, including failures, but repeats
+    // allocations.
     const bool past = milestone.at < done;
     if (past && milestone.event != Milestone::kGrow) continue;
     CARMA_TRY(WaitForWork(options_.solo_s * (1 - milestone.at)));
@@ -415,7 +416,7 @@ int RunOn(const TrainingOptions& options, Server& server, double started_s) {
 }
 
 // Runs the task in a grandchild with its own session. waitpid() does not work for a grandchild, so
-// its exit code comes through a pipe. If the pipe closes without a code, the grandchild was killed.
+// a pipe returns its exit code. If the pipe closes without a code, the grandchild was killed.
 int RunDetached(const TrainingOptions& options, Server& server, double started_s) {
   Result<base::Pipe> pipe = base::MakePipe();
   if (!pipe) return 1;
@@ -446,8 +447,8 @@ int RunDetached(const TrainingOptions& options, Server& server, double started_s
 std::int64_t ProcessStartNs() {
   timespec used{};
   ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
-  // A young process has computed for nearly all of its lifetime, so its CPU time is close to its
-  // age. The kernel's coarse start time limits the error.
+  // A young process has been computing for nearly all of its lifetime, so its CPU time is close to
+  // its age. The clamp to the kernel's coarse start time bounds the error.
   const std::int64_t guess =
       base::BootTimeNs() - (static_cast<std::int64_t>(used.tv_sec) * 1'000'000'000 + used.tv_nsec);
   const std::int64_t tick_ns = 1'000'000'000 / ::sysconf(_SC_CLK_TCK);
@@ -456,7 +457,7 @@ std::int64_t ProcessStartNs() {
 }
 
 int RunTraining(const TrainingOptions& options) {
-  // By default, timers may fire up to 50 us late, which is noticeable on a fast simulated server.
+  // By default, timers may fire up to 50 us late, which matters on a fast simulated server.
   ::prctl(PR_SET_TIMERSLACK, 1);
   const std::int64_t start_ns = ProcessStartNs();
   if (options.state_path.empty()) {

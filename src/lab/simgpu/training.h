@@ -15,10 +15,10 @@ namespace carma::simgpu {
 // Shares of the work ("at") range from 0 to 1; time spans are simulated seconds.
 struct TrainingOptions {
   std::string state_path;
-  // CUDA_VISIBLE_DEVICES: UUIDs, prefixes of UUIDs, or indices. Empty optional: the variable is not
-  // set, and the task uses the first GPU.
+  // CUDA_VISIBLE_DEVICES: UUIDs, prefixes of UUIDs, or indices. Empty if the variable is not set;
+  // the task then uses the first GPU.
   std::optional<std::string> visible_devices;
-  // CUDA_MPS_PIPE_DIRECTORY, where an MPS control daemon might be listening. Empty: no MPS.
+  // CUDA_MPS_PIPE_DIRECTORY, where an MPS control daemon might be listening; empty means no MPS.
   std::string mps_pipes;
   MpsMemoryLimits mps_memory_limits;   // CUDA_MPS_PINNED_DEVICE_MEM_LIMIT
   double mps_thread_percentage = 100;  // CUDA_MPS_ACTIVE_THREAD_PERCENTAGE
@@ -56,7 +56,7 @@ struct TrainingOptions {
 };
 
 // Runs the task to completion in this process and returns the exit code: 0, kOomExitCode, 2 (no
-// server, no such GPU, contradictory options), 143 after SIGTERM, or the code that the options set.
+// server, no such GPU, conflicting options), 143 after SIGTERM, or the code set in the options.
 // Installs signal handlers. Prints progress to standard output and errors to standard error.
 int RunTraining(const TrainingOptions& options);
 

@@ -20,14 +20,14 @@ namespace carma::simgpu {
 Result<std::vector<int>> VisibleGpus(const std::vector<GpuIdentity>& places,
                                      std::string_view visible_devices);
 
-// A client's GPUs, and the memory limits that apply to each of them.
+// A client's GPUs and its memory limit on each.
 struct MpsView {
   std::vector<int> gpus;
   std::vector<std::optional<std::int64_t>> limits_mib;
 };
 
 // Applies both values of CUDA_VISIBLE_DEVICES: the server's value gives a list, and the client's
-// value selects from this list. limits: the client's own limits. Returns the errors of VisibleGpus.
+// value selects from it. limits: the client's own limits. Returns the errors of VisibleGpus.
 Result<MpsView> SeeThroughMps(const std::vector<GpuIdentity>& places, const MpsWelcome& welcome,
                               std::string_view visible_devices, const MpsMemoryLimits& limits);
 

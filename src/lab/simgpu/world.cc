@@ -12,7 +12,7 @@
 namespace carma::simgpu {
 namespace {
 
-// Work that takes less than this many seconds is a rounding error and counts as done.
+// Remaining work below this, in seconds, is a rounding error and counts as done.
 constexpr double kDoneS = 1e-9;
 
 template <std::size_t N>
@@ -22,7 +22,7 @@ void CopyText(const std::string& text, char (&target)[N]) {
   std::memset(target + n, 0, N - n);
 }
 
-// Whether `group` is `above` or a group below it.
+// True if `group` is `above` or one of its descendants.
 bool Within(std::string_view group, std::string_view above) {
   return !above.empty() && group.starts_with(above) &&
          (group.size() == above.size() || group[above.size()] == '/');
@@ -62,16 +62,16 @@ struct Crowd {
   std::array<double, kMaxResidents> speeds;
 };
 
-// A task takes proportionally longer if it would keep more SMs busy than it is allowed to. This is
-// the simulator's rule for MIG instances (sim/gpu_types.h). Here it also applies to a thread
-// percentage under MPS.
+// A task that would keep more SMs busy than it is allowed to takes proportionally longer. The
+// simulator uses this rule for MIG instances (sim/gpu_types.h); here it also covers MPS thread
+// percentages.
 double BaseSpeed(const World& world, const Resident& resident, const Share& share) {
   const double allowed = resident.sm_cap * world.gpus[share.gpu].compute;
   return share.sm_active <= allowed ? 1 : allowed / share.sm_active;
 }
 
-// A resident's effect on neighbours at a place. Its activity is a share of the place's SMs, and its
-// pressure is proportional to its speed.
+// A resident's effect on its neighbours at a place. Its activity is a share of the place's SMs, and
+// its pressure is proportional to its speed.
 sim::Load LoadThere(const World& world, const Resident& resident, const Share& share, double base) {
   return {.sm_active = std::min(1.0, share.sm_active * base / world.gpus[share.gpu].compute),
           .sensitivity = resident.sensitivity,

@@ -22,7 +22,7 @@ namespace carma::simgpu {
 using sim::GpuType;
 
 inline constexpr int kMaxGpus = sim::kMaxServerGpus;
-// A place is a GPU or a MIG instance. GPUs are numbered first.
+// A place is a GPU or a MIG instance. GPUs have the lowest numbers.
 inline constexpr int kMaxPlaces = 2 * kMaxGpus;
 inline constexpr int kMaxResidents = 512;
 inline constexpr std::size_t kTypeBytes = sim::kMaxTypeBytes + 1;
@@ -49,7 +49,7 @@ struct Arrival {
   std::string group;          // full path of the process's control group; empty: none
 };
 
-// A memory limit for a control group, including the groups below it, on one GPU.
+// A memory limit for a control group and its descendants on one GPU.
 inline constexpr int kMaxGroupLimits = 256;
 inline constexpr std::size_t kGroupBytes = 256;
 struct GroupLimit {
@@ -171,14 +171,14 @@ struct World {
 };
 static_assert(std::is_standard_layout_v<World>);
 
-// Whether the server has more instances than a world can hold.
+// True if the server has more instances than a world can hold.
 bool TooManyInstances(std::span<const sim::ShapedGpu> gpus);
 // Initialises an empty server at time 0 in zeroed memory. UUIDs depend only on the seed and the
 // place's number.
 void InitWorld(World& world, std::span<const sim::ShapedGpu> gpus, std::uint64_t seed);
 
 // Advances the world to now_s, stopping whenever a resident finishes its work. (A finished resident
-// only holds memory.) Does nothing if now_s is before the world's time. Returns whether any
+// only holds memory.) Does nothing if now_s is before the world's time. Returns true if any
 // resident finished.
 bool Advance(World& world, double now_s);
 
@@ -195,8 +195,8 @@ struct Shortage {
   std::int64_t free_mib = 0;
   std::int64_t usable_mib = 0;
 };
-// The GPU where the shares do not fit. Empty if all shares fit and stay within the group's limits
-// (Arrival::group).
+// The GPU on which the shares do not fit. Empty if all shares fit and stay within the group's
+// limits (Arrival::group).
 std::optional<Shortage> FindShortage(const World& world, std::span<const Share> wanted,
                                      const std::string& group = {});
 // The memory of a GPU as a process of the group sees it (cudaMemGetInfo). A hard limit of the
@@ -212,9 +212,9 @@ const GroupLimit* FindLimit(const World& world, int gpu, const std::string& grou
 // A soft limit of 0 without a hard limit removes the entry. Returns false if no entry is free or
 // the path is too long.
 bool SetLimit(World& world, const GroupLimit& limit);
-// Called if an MPS client that is within its soft limit finds the GPU full. Like NVIDIA's server,
-// it terminates clients of groups above their soft limits until `wanted` fits. Does nothing if that
-// would not free enough memory.
+// Called if an MPS client within its soft limit finds the GPU full. Like NVIDIA's server,
+// terminates clients of groups above their soft limits until `wanted` fits or no such client is
+// left.
 void EvictFor(World& world, std::span<const Share> wanted, const std::string& group);
 
 inline bool IsLive(const Resident& resident) {
@@ -227,18 +227,16 @@ inline auto LiveSlots(const World& world) {
 }
 // A free slot; -1 if the table is full.
 int FreeSlot(const World& world);
-// Writes the arrival into a free slot and recomputes. The caller must have checked that the arrival
-// fits.
+// Writes the arrival into a free slot and recomputes. The arrival must fit.
 void Place(World& world, int slot, const Arrival& arrival);
 void Remove(World& world, int slot);
 // Allocates the memory in `more` on the resident's GPUs.
 void Grow(World& world, int slot, std::span<const Share> more);
-// Stops computing before the work is done; the memory stays allocated.
+// Stops computing without finishing the work; the memory stays allocated.
 void Stop(World& world, int slot);
 
-// The share of time that the GPU spends on this process's kernels while it switches between
-// processes. Shares are proportional to the processes' speeds; 0 if the process does not compute on
-// this GPU.
+// Share of the time that the GPU spends on this process's kernels when processes take turns; 0 if
+// the process does not compute on this GPU. Shares are proportional to the processes' speeds.
 double KernelShare(const World& world, int slot, int place);
 
 // Announces a critical error on the event's GPU.

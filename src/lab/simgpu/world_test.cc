@@ -211,7 +211,7 @@ TEST(World, AThreadPercentageSlowsLargerTasks) {
   const int small = put(0.2, 0.25);
   EXPECT_NEAR(world->residents[small].pace, 1, kTiny) << "within its share";
   const int big = put(0.8, 0.4);
-  // At half its speed, the task also puts only half its pressure on the neighbour.
+  // At half its speed, the task also exerts only half its pressure on the neighbour.
   EXPECT_NEAR(world->residents[big].pace, 0.5 / (1 + 0.5 * 0.6), kTiny);
   EXPECT_NEAR(world->residents[small].pace, 1 / (1 + 0.5 * 0.3), kTiny);
   EXPECT_NEAR(world->gpus[0].sm_active, 1 - std::pow(0.8 * 0.6, 0.95), kTiny);

@@ -1,4 +1,4 @@
-// Registers the verbs of carma-lab, and shell completion for their values.
+// Registers the verbs of carma-lab and shell completions for their values.
 #include "lab/verbs/lab.h"
 
 #include <array>

@@ -1,12 +1,12 @@
-// The verbs of the laboratory: simulations, traces, workload profiles, estimator evaluation.
+// The laboratory verbs: simulations, traces, workload profiles, estimator evaluation.
 #pragma once
 
 #include "cli/command.h"
 
 namespace carma::cli {
 
-// The program carma-lab: the verbs of `carma` and those of the laboratory. `carma` starts this
-// program for the laboratory's verbs.
+// The program carma-lab, with all verbs of `carma` plus the laboratory verbs. `carma` starts it for
+// laboratory verbs.
 Program LabProgram();
 
 void AddDemoCommand(Syntax app, Context& context);

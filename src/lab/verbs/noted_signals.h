@@ -1,4 +1,4 @@
-// Records termination signals, so that a verb can first stop the programs that it has started.
+// Records termination signals, so that a verb can first stop the programs it has started.
 #pragma once
 
 #include <signal.h>

@@ -1,5 +1,5 @@
-// Common parts of the simulated driver's functions: they find the server, resolve handles of its
-// GPUs and instances, and apply the faults that affect a call.
+// Code shared by the simulated driver's functions: finds the server, resolves handles of its GPUs
+// and instances, and applies the faults that affect a call.
 #pragma once
 
 #include <cstdint>
@@ -30,9 +30,9 @@ struct Driver {
 Driver& TheDriver();
 
 Return FromError(const base::Error& error);
-// Returns the error that `function` must return because the driver or the whole GPU has a fault, or
-// kSuccess. Blocks while a hang is simulated. Faults in individual values are applied where the
-// values are read.
+// Returns the error that `function` must return if the driver or the whole GPU has a fault,
+// otherwise kSuccess. Blocks while a hang is simulated. Faults in individual values are applied
+// where the values are read.
 Return FaultReturn(Server& server, std::int32_t gpu, const char* function);
 
 struct Call {
@@ -50,11 +50,11 @@ enum class Takes { kGpus, kInstances, kBoth };
 
 Call EnterDriver(const char* function);
 Call EnterPlace(const char* function, Device device, Takes takes);
-// Every driver function begins by calling one of the two Enter functions. The first is for calls
-// that are not about a single GPU, the second for calls about one GPU or instance. arguments: false
-// if a pointer argument of the driver function is null. function: the name of the driver function,
-// because a fault may affect only that function. The Enter functions are inline so that static
-// analysers see that null arguments are rejected.
+// Every driver function begins with one of the two Enter functions: the first for calls that are
+// not about a single GPU, the second for calls about one GPU or instance. arguments: false if a
+// pointer argument of the driver function is null. function: name of the driver function, because a
+// fault may affect only one. Both are inline so that static analysers see that null arguments are
+// rejected.
 inline Call Enter(bool arguments, const char* function = __builtin_FUNCTION()) {
   Call call = EnterDriver(function);
   if (call.code == kSuccess && !arguments) call.code = kInvalidArgument;

@@ -146,8 +146,8 @@ NVML_EXPORT Return nvmlDeviceGetPciInfo_v3(Device device, PciInfo* info) {
 
 namespace {
 
-// An SXM board has a link to every other board of its type. Boards in PCIe slots have no links.
-// Link n of a GPU leads to the n-th of the other boards.
+// An SXM board is linked to every other board of its type; boards in PCIe slots have no links. Link
+// n of a GPU leads to the n-th of the other boards.
 const GpuIdentity* OtherEnd(const Call& call, std::uint32_t link) {
   const GpuIdentity& own = call.Identity();
   if (own.nvml_name.find("SXM") == std::string::npos) return nullptr;

@@ -45,7 +45,7 @@ Return NextEvent(Server& server, Events& events, EventData& event) {
 NVML_EXPORT Return nvmlEventSetCreate(EventSet* set) {
   const Call call = Enter(set != nullptr);
   if (call.code != kSuccess) return call.code;
-  // Events that are older than the set are not returned.
+  // Events older than the set are not returned.
   const auto xids = call.server->XidsFrom(std::numeric_limits<std::uint64_t>::max());
   if (!xids) return FromError(xids.error());
   *set = reinterpret_cast<EventSet>(new Events{{}, xids->count});

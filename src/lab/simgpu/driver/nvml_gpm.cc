@@ -23,8 +23,8 @@ Sample& SampleOf(GpmSample sample) {
   return *reinterpret_cast<Sample*>(sample);
 }
 
-// The mean of a quantity between two samples, in percent. If no time has passed between them, or
-// readings are frozen, this is the current value.
+// The mean of a quantity between two samples, in percent; the current value if no time has passed
+// between them or readings are frozen.
 double MeanPercent(const GpuLook& first, const GpuLook& second, double Totals::*integral,
                    double now) {
   const double span_s = second.now_s - first.now_s;

@@ -41,7 +41,6 @@ TopLine Whole(std::string_view text, int width, TopStyle style = TopStyle::kPlai
   return {{Fitted(text, width), style}};
 }
 
-// Joins the two halves of a line.
 TopLine Beside(TopLine left, TopLine right) {
   left.push_back({std::string(kGap, ' ')});
   for (TopPiece& piece : right) left.push_back(std::move(piece));

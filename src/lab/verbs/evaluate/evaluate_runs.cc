@@ -31,8 +31,8 @@ using estimate::TrainingRun;
 using estimate::TrainingRuns;
 using estimate::TransformerEstimate;
 
-// Outcomes, keyed by kind (what was measured or asked) and by the name of a group of runs. The
-// group with an empty name contains all runs.
+// Outcomes by kind (what was measured or asked) and by group of runs. The group with an empty name
+// contains all runs.
 template <class Kind>
 using Groups = std::map<std::pair<Kind, std::string>, std::vector<Outcome>>;
 
@@ -244,7 +244,7 @@ void EvaluateSweeps(Context& context, const EvaluateFlags& flags) {
                      : base::Counted(std::ssize(points), "point") + "\n\n" + SweepTable(all));
 }
 
-// Returns whether all of the files are batch sweeps, which need no model table. Returns the errors
+// Returns true if all of the files are batch sweeps, which need no model table. Returns the errors
 // of IsSweep.
 Result<bool> AreSweeps(const std::vector<std::string>& files) {
   bool sweeps = !files.empty();

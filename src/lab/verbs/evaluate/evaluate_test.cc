@@ -1,4 +1,4 @@
-// Tests of carma estimate evaluate that run the whole command on a small data set.
+// End-to-end tests of carma estimate evaluate on a small data set.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

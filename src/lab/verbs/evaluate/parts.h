@@ -52,7 +52,7 @@ base::Json ScoreJson(const estimate::Score& score);
 base::Json EvaluationJson(const std::vector<Evaluated>& all, std::size_t runs,
                           std::size_t without_model, double coverage);
 // Returns a table row: `first`, the group, the number of runs, the shares in percent, and the
-// number of runs without a prediction. shares: empty if a share does not apply ("-" in the row).
+// number of runs without a prediction. A share that does not apply is empty and shown as "-".
 std::vector<Cell> ScoreRow(const std::string& first, const Evaluated& each,
                            const std::vector<std::optional<double>>& shares);
 
@@ -66,7 +66,7 @@ void EvaluateRuns(Context& context, const EvaluateFlags& flags);
 // The --calibrate argument that selects each family in turn.
 inline constexpr const char* kEachFamily = "each";
 
-// The estimator's predictions for all runs. site: learned constants; null: the shipped ones.
+// The estimator's predictions for all runs. site: learned constants; null means the shipped ones.
 std::vector<estimate::Outcome> AnswersOf(const estimate::Estimator& estimator,
                                          const estimate::DataSet& set, double coverage,
                                          const estimate::Site* site);

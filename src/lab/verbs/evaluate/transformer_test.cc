@@ -1,5 +1,5 @@
-// Tests of carma estimate --hf-config and estimate evaluate --runs that run the whole command with
-// an invented model and invented runs.
+// End-to-end tests of carma estimate --hf-config and estimate evaluate --runs with a made-up model
+// and made-up runs.
 #include "cli/estimate/transformer.h"
 
 #include <gmock/gmock.h>

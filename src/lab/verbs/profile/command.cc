@@ -217,7 +217,7 @@ class ProfileCall {
         if (!steps) return base::Wrap(steps.error(), "calibration of " + each.name);
         known.push_back(WithSteps(each, *steps));
         found = known.end() - 1;
-        // Appended, so that comments in the file are kept.
+        // Appends to the file, so that its comments are kept.
         std::string text = CARMA_TRY(folder_.Read(kCalibratedFile));
         if (!text.empty() && !text.ends_with('\n')) text += '\n';
         CARMA_TRY(folder_.Write(kCalibratedFile, text + ProfiledWorkloadJson(known.back()) + "\n"));
@@ -267,8 +267,8 @@ class ProfileCall {
     }
   }
 
-  // Expected seconds for the remaining runs. Empty if a workload neither has run alone nor
-  // specifies an approximate time.
+  // Expected time for the remaining runs, in seconds. Empty if a workload has not run alone and
+  // specifies no approximate time.
   std::optional<double> LeftS() const {
     std::map<std::string, double> by_type;
     std::map<std::pair<std::string, std::string>, std::optional<KnownTime>> known;
@@ -312,8 +312,8 @@ class ProfileCall {
                       planned_ - plan_.size(), left_s ? fmt::format("{:.0f}", *left_s) : "null"));
   }
 
-  // Returns why the run cannot fit on its GPU, or an empty string. All members have been measured
-  // alone, so their total memory is known in advance.
+  // Returns why the run cannot fit on its GPU, or an empty string. All members have already been
+  // measured alone, so their total memory is known.
   std::string Refusal(const PlannedRun& run) const {
     if (run.members.size() == 1 || run.method == ProfileMethod::kMig) return "";
     std::int64_t wanted_mib = 0;

@@ -166,7 +166,7 @@ class TypeWork {
     if (slowdown) seen_[{run.run.method, run.run.members, name}].push_back(*slowdown);
   }
 
-  // Prepares a meeting for the fits, which identify a workload by its index in findings_.profiles.
+  // Prepares a meeting for the fits, which identify workloads by their index in findings_.profiles.
   std::optional<SeenSlowdown> Numbered(const Meeting& meeting) const {
     // Uses the median, so one run on a busy host does not change the parameters.
     SeenSlowdown seen{.slowdown = meeting.median_slowdown};
@@ -232,8 +232,8 @@ class TypeWork {
     }
   }
 
-  // Runs of one repeat are close in time, so each run with a watcher is compared with the run of
-  // the same repeat without one.
+  // Each run with a watcher is compared with the unwatched run of the same repeat, which is close
+  // in time.
   void Watching() {
     std::map<std::pair<std::string, int>, double> alone_s;
     const auto length = [](const MeasuredRun& run) {

@@ -46,16 +46,14 @@ struct TypeFindings {
 std::vector<TypeFindings> FindingsOf(std::span<const ProfiledWorkload> workloads,
                                      std::span<const MeasuredRun> runs);
 
-// Medians of a workload's solo time and load time over the runs so far; empty if the workload has
-// not run alone.
+// A workload's median solo time and load time over the runs so far; empty if it has not run alone.
 std::optional<KnownTime> KnownTimeOf(const ProfiledWorkload& workload, const std::string& gpu_type,
                                      std::span<const MeasuredRun> runs);
 
-// Returns a process's slowdown while all its neighbours compute. Assumes that the process runs at
-// full speed while no neighbour computes, and that each computing neighbour adds the same amount to
-// the slowdown. time_s: solo computing time; others: the neighbours' computing intervals, in any
-// order; neighbours: the number of neighbours. Empty if the process ran alongside others for too
-// short a time.
+// Returns a process's slowdown while all its neighbours compute. Assumes that it runs at full speed
+// while no neighbour computes, and that each computing neighbour adds the same amount to the
+// slowdown. time_s: solo computing time; others: the neighbours' computing intervals, in any order;
+// neighbours: the number of neighbours. Empty if the process ran alongside others only briefly.
 struct Interval {
   double from_s = 0;
   double to_s = 0;

@@ -16,8 +16,8 @@ constexpr double kLeast = 1e-4, kMost = 1e3;
 constexpr int kMostSweeps = 2'000;
 constexpr double kSettled = 1e-7;
 constexpr double kLongestStep = 0.5;
-// Weight of the initial guess. It determines only parameters that no measured slowdown depends on,
-// because it is too small to change the others.
+// Weight of the initial guess; so small that it matters only for parameters on which no measured
+// slowdown depends.
 constexpr double kTie = 1e-7;
 
 double Slowdown(const sim::Interference& model, core::SharingMethod sharing,
@@ -30,10 +30,10 @@ double Slowdown(const sim::Interference& model, core::SharingMethod sharing,
   return 1 / speeds[of.who];
 }
 
-// Returns the errors that depend on a parameter, at the parameter's current value.
+// Returns the errors that depend on a parameter, given its current value.
 using Errors = std::function<std::vector<double>()>;
 
-// Moves the parameter's logarithm to its least-squares value while the other parameters stay fixed.
+// Moves the parameter's logarithm to its least-squares value, keeping the other parameters fixed.
 // Returns how far it moved.
 double MoveToLeast(double& parameter, double first, const Errors& errors) {
   constexpr double kProbe = 1e-4;

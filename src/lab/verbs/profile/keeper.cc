@@ -46,7 +46,7 @@ bool LifelineClosed(const pollfd& lifeline) {
   return interrupted || (lifeline.revents & (POLLIN | POLLHUP | POLLERR)) != 0;
 }
 
-// Terminates all processes below the keeper. Detached processes have become its children.
+// Terminates all descendants of the keeper. Detached processes have become its children.
 void EndDescendants() {
   const auto kill_from = Clock::now() + kGrace;
   bool told = false;
@@ -183,8 +183,8 @@ void KeptProgram::Listen() {
     }
     pending_.erase(0, end + 1);
   }
-  // The program is considered to have exited only once its keeper has exited. Until then, some of
-  // the program's processes may still be alive.
+  // The program counts as exited only once its keeper has exited. Until then, some of its processes
+  // may still be alive.
   if (n == 0) ended_ = true;
 }
 

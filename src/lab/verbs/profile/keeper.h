@@ -1,8 +1,8 @@
-// Ensures that no process started by `carma profile` outlives it. Each program runs below a keeper:
+// Ensures that no process started by `carma profile` outlives it. Each program runs under a keeper:
 // a process (`carma` with a hidden argument) that holds one end of a pipe and adopts its program's
 // orphans. When the other end of the pipe is closed, the keeper terminates the program and all its
-// orphans. The kernel closes that end even after kill -9 of `carma profile`. The keeper itself
-// notes when its program begins and ends, so a slow reader does not change the measurement.
+// orphans. The kernel closes that end even if `carma profile` is killed with SIGKILL. The keeper
+// itself records when its program starts and exits, so a slow reader does not skew the measurement.
 #pragma once
 
 #include <sys/types.h>
@@ -19,19 +19,19 @@
 
 namespace carma::cli {
 
-// The hidden first argument of `carma` that starts a keeper.
+// Hidden first argument of `carma` that starts a keeper.
 inline constexpr std::string_view kKeepWord = "--keep";
-// Runs as the keeper and returns its exit code. arguments: the arguments after the hidden word.
+// Runs as the keeper and returns its exit code. arguments: those after the hidden one.
 int RunKeeper(const std::vector<std::string>& arguments);
 
-// How a program ran below its keeper. Times are in CLOCK_BOOTTIME.
+// How a program ran under its keeper. Times are in CLOCK_BOOTTIME.
 struct KeptRun {
   std::int64_t began_ns = 0;
   std::int64_t ended_ns = 0;
   int code = 0;  // exit code, or 128 + the number of the signal that killed it
 };
 
-// A process that runs a program or an MPS server while its lifeline is open.
+// A process that runs a program or an MPS server until its lifeline is closed.
 struct Keeper {
   Keeper() = default;
   Keeper(Keeper&& other) noexcept
@@ -60,7 +60,7 @@ class KeptProgram {
   // that cannot be run.
   static Result<KeptProgram> Start(const Order& order);
 
-  // A descriptor that is readable when the keeper has reported something.
+  // A descriptor that becomes readable when the keeper has reported something.
   int fd() const { return keeper_.words.get(); }
   // Processes the keeper's reports; never blocks.
   void Listen();

@@ -107,7 +107,7 @@ class ActiveRun {
   bool over() const {
     return std::ranges::none_of(slots_, [](const Slot& slot) { return slot.program.has_value(); });
   }
-  // Whether all members have exited and, if the run needs samples, one was taken after the last
+  // True if all members have exited and, if the run needs samples, one was taken after the last
   // exit.
   bool complete() const { return over() && (!WantsSamples() || read_after_); }
   const PlannedRun& planned() const { return run_; }
@@ -118,7 +118,7 @@ class ActiveRun {
     }
   }
 
-  // Handles the exits of members, and restarts members until every one has finished once. Returns a
+  // Handles the exits of members, restarting them until every one has finished once. Returns a
   // system error if a restart fails.
   Result<Unit> TakeNews() {
     for (std::size_t i = 0; i < slots_.size(); ++i) {
@@ -251,7 +251,6 @@ class ActiveRun {
   bool read_after_ = false;
 };
 
-// A lane with its current run.
 struct Place {
   const Lane& lane;
   std::unique_ptr<ActiveRun> run = nullptr;
@@ -320,8 +319,8 @@ class Measurement {
     return first;
   }
 
-  // Only one run at a time is allowed on a board. While the cost of monitoring is being measured,
-  // no other run may use the machine.
+  // A board takes only one run at a time. While the cost of monitoring is being measured, no other
+  // run may use the machine.
   bool MayStart(const Place& place, const PlannedRun& run) const {
     if (run.gpu_type != place.lane.gpu_type) return false;
     if (run.method == ProfileMethod::kMig && run.members.size() > place.lane.devices.size())

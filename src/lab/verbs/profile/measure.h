@@ -23,7 +23,7 @@ struct MeasureOptions {
   std::vector<ProfiledWorkload> workloads;
   std::string outputs;  // folder for the programs' output
   bool beside_others = false;
-  // How fast the GPUs' clock runs relative to real time; above 1 for accelerated simulated servers.
+  // Speed of the GPUs' clock relative to real time; above 1 on accelerated simulated servers.
   double time_scale = 1;
   const std::atomic<bool>* interrupted = nullptr;
 };
@@ -36,10 +36,10 @@ struct MeasureListener {
   std::function<void(const std::vector<std::string>& under_way)> show;
 };
 
-// Blocks until all runs have ended. Runs on different GPUs can be executed at the same time. A run
-// is reported as failed if a workload fails while running alongside others. No process is left
-// running, even after an error. Returns kConflict if a GPU is in use or the measurement was
-// interrupted, kInvalid if a workload fails even when running alone, or a driver error.
+// Blocks until all runs have ended. Runs on different GPUs may overlap. A run is reported as failed
+// if a workload fails while running alongside others. No process is left running, even after an
+// error. Returns kConflict if a GPU is in use or the measurement was interrupted, kInvalid if a
+// workload fails even when running alone, or a driver error.
 Result<Unit> MeasureRuns(const MeasureOptions& options, gpu::Probe& probe,
                          std::span<const Lane> lanes, std::deque<PlannedRun> plan,
                          const MeasureListener& listener);

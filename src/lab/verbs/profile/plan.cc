@@ -10,7 +10,7 @@
 namespace carma::cli {
 namespace {
 
-// The methods that this type allows: MIG for instances, with one process each; streams and MPS for
+// The methods that this type allows: MIG, with one process each, for instances; streams and MPS for
 // whole GPUs.
 std::vector<ProfileMethod> MethodsFor(const ProfiledType& type, const PlanOptions& options) {
   std::vector<ProfileMethod> methods;
@@ -22,7 +22,6 @@ std::vector<ProfileMethod> MethodsFor(const ProfiledType& type, const PlanOption
   return methods;
 }
 
-// Lists of workloads that run together.
 using MemberLists = std::vector<std::vector<std::string>>;
 
 MemberLists PairsOf(std::span<const std::string> workloads) {
@@ -83,8 +82,8 @@ std::vector<PlannedRun> PlanOf(std::span<const std::string> workloads,
     for (const ProfileMethod method : methods)
       add(type, method, CopiesOf(workloads, type, method, options));
   }
-  // Each repeat runs without a watcher and then with each watcher, so that runs close in time are
-  // compared.
+  // Each repeat runs without a watcher and then with each watcher, so that the runs compared are
+  // close in time.
   const std::vector<std::optional<Watcher>> watchers(options.watchers.begin(),
                                                      options.watchers.end());
   for (const ProfiledType& type : types) add(type, ProfileMethod::kStreams, alone, watchers);

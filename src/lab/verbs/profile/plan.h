@@ -71,7 +71,7 @@ struct PlanOptions {
   std::vector<Watcher> watchers;  // watchers whose cost should be measured
 };
 
-// Returns all runs in order. Solo runs come first, because all other runs are compared with them.
+// Returns all runs in order. Solo runs come first, because all others are compared with them.
 // Within each part of the plan, repeats are spread out so that a warming machine affects all runs
 // equally.
 std::vector<PlannedRun> PlanOf(std::span<const std::string> workloads,
@@ -99,11 +99,12 @@ struct Lane {
   std::vector<std::string> uuids;    // UUIDs of these devices
   bool mig = false;
 };
-// Groups the GPUs into lanes. chosen: indexes of the GPUs to use; if it is empty, all usable GPUs.
+// Groups the GPUs into lanes. chosen: indexes of the GPUs to use; empty means all usable GPUs.
 // Returns kNotFound if a chosen GPU does not exist or is unusable, or if no GPU is left.
 Result<std::vector<Lane>> LanesOf(std::span<const gpu::DeviceInfo> devices,
                                   std::span<const std::size_t> chosen);
-// Lists each GPU type of the lanes once, with the number of instances in its largest lane.
+// The GPU types of the lanes without duplicates, each with the number of instances in its largest
+// lane.
 std::vector<ProfiledType> TypesOf(std::span<const Lane> lanes);
 
 }  // namespace carma::cli

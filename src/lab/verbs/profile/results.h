@@ -23,7 +23,7 @@ struct ProfileSample {
   std::int64_t used_mib = 0;
   std::optional<double> energy_j;
 };
-// When a GPU first became active, and when it was active for the last time.
+// When a GPU was first and last active.
 struct ActiveSpan {
   double from_s = 0;
   double until_s = 0;
@@ -89,7 +89,7 @@ struct MeasuredRun {
 };
 
 std::string MeasuredRunJson(const MeasuredRun& run);
-// A kInvalid error says which part of the line is wrong.
+// A kInvalid error tells which part of the line is wrong.
 Result<MeasuredRun> ParseMeasuredRun(std::string_view line);
 // The runs in a results file, and the size of its complete lines.
 struct KeptRuns {

@@ -20,7 +20,7 @@ std::string FindingsJson(std::span<const TypeFindings> findings, std::span<const
 std::string MeetingsCsv(std::span<const TypeFindings> findings);
 // One CSV line for each workload and watcher.
 std::string WatchingCsv(std::span<const TypeFindings> findings);
-// Whether enough was measured for CatalogueCsv() to list the workload.
+// True if enough was measured for CatalogueCsv() to list the workload.
 bool InCatalogue(const profile::WorkloadProfile& workload);
 // The workloads of a GPU type as a catalogue for simulations (trace/workloads.h). Times are
 // converted to an A100-40GB if the simulator knows the type's speed. Without measured pairs under

@@ -37,8 +37,7 @@ std::vector<std::string> NamesOr(std::span<const std::string> names,
   return {names.begin(), names.end()};
 }
 
-// Reads a command, which is either a list of words or a string for the shell, such as "python
-// train.py".
+// Reads a command: a list of words, or a string for the shell such as "python train.py".
 void ReadCommand(JsonReader& in, const char* key, std::vector<std::string>& command) {
   const Json* raw = in.Raw(key);
   if (!raw) return;

@@ -27,7 +27,7 @@ struct ProfiledWorkload {
   std::optional<double> iterations;  // iterations of the whole work
   std::optional<double> load_s;      // time from its start until it computes; empty: measured
   std::optional<double> seconds;     // approximate solo time, used only for time estimates
-  // JSON object with more task::TaskSpec fields for the submission; empty: none.
+  // JSON object with additional task::TaskSpec fields for the submission; empty if there are none.
   std::string task;
   friend bool operator==(const ProfiledWorkload&, const ProfiledWorkload&) = default;
 };
@@ -61,8 +61,8 @@ Result<std::string> SignatureOf(const ProfiledWorkload& workload, const std::str
 // Reads the number of steps from a calibration's output. Returns kInvalid if the number is missing
 // or invalid.
 Result<double> StepsTold(std::string_view output);
-// Returns a copy of the workload without calibration. The number of steps is inserted into its
-// command and becomes its number of iterations.
+// Returns a copy of the workload without its calibration. The number of steps is inserted into the
+// command and set as the number of iterations.
 ProfiledWorkload WithSteps(const ProfiledWorkload& workload, double steps);
 
 }  // namespace carma::cli

@@ -34,8 +34,8 @@ struct SimulateFlags {
   std::string experiment;  // empty: no experiment file
   SimLoad load;            // from the flags, otherwise from the file, otherwise the defaults
   std::vector<std::string> policies;
-  std::string model;  // words separated by commas; empty: no words
-  // These options apply to every policy; empty: not set.
+  std::string model;  // comma-separated keywords
+  // Options that apply to every policy; empty if not set.
   std::string estimator, history, collocation, published;
   int threads = 0;  // 0: one per core
   bool csv = false;
@@ -52,7 +52,7 @@ struct Prepared {
   std::vector<SimPolicy> policies;
 };
 
-// Reads the settings from the file and overrides them with those of the command-line flags.
+// Reads the plan from the file and overrides it with the command-line flags.
 Result<Experiment> ReadPlan(Syntax verb, const SimulateFlags& flags) {
   Experiment experiment;
   if (!flags.experiment.empty()) {
@@ -101,8 +101,8 @@ Result<config::Settings> BaseSettings(const std::string& path) {
   return std::move(loaded.settings);
 }
 
-// Returns the method of sharing that the words set. If they set none, returns the two methods that
-// a daemon chooses between.
+// Returns the sharing method set by the keywords, or the two that a daemon chooses between if they
+// set none.
 std::vector<std::string> MethodsOf(const std::vector<PolicyWord>& words) {
   std::vector<std::string> methods{"mps", "streams"};
   for (const PolicyWord& word : words) {
@@ -231,8 +231,8 @@ Result<std::vector<SimOutcome>> RunAll(Context& context, const Prepared& prepare
   return outcomes;
 }
 
-// Makes a report of each run. With `records`, simulates the first run of each policy again to add
-// its full record, which figures need.
+// Builds a report of each run. With `records`, simulates the first run of each policy again to add
+// its full record, which the figures need.
 Result<std::vector<report::Report>> ReportsOf(const Prepared& prepared,
                                               std::vector<SimOutcome> outcomes, bool records) {
   std::vector<report::Report> reports;
@@ -323,11 +323,11 @@ void RunSimulate(Context& context, Syntax verb, const SimulateFlags& flags) {
 
 std::string Footer() {
   std::string text =
-      "A policy is a list of words: the mapper and keys from the configuration sections policy,\n"
-      "fair, limits, slots, reserve, recovery and monitor. Also:\n";
+      "A policy is a list of keywords: the mapper and keys from the configuration sections\n"
+      "policy, fair, limits, slots, reserve, recovery and monitor. Also:\n";
   for (const PolicyWordInfo& word : PolicyWords())
     text += fmt::format("  {:<18}{} ({})\n", word.name, word.meaning, word.type);
-  text += "Words of --model, with their defaults:\n";
+  text += "Keywords for --model, with their defaults:\n";
   for (const sim::ModelWord& word : sim::ModelWords())
     text += fmt::format("  {:<20}{} ({})\n", word.name, word.meaning, word.type);
   text += "Servers (or shapes like '4xA100-40GB,2xH100-80GB' or '16 * 8xH100-80GB'):\n";
@@ -360,10 +360,10 @@ void AddSimulateCommand(Syntax app, Context& context) {
                  "server name or shape (default: dgx-station-a100)");
   verb.AddOption("--config", "FILE", load.config, "base configuration file for every policy");
   verb.AddOption("--policy", "WORDS", flags->policies,
-                 "policy as comma-separated words; repeat to compare more policies with the first")
+                 "policy as comma-separated keywords; repeat to compare others with the first")
       .OneWord();
   verb.AddOption("--model", "WORDS", flags->model,
-                 "comma-separated settings of the simulated world, for all policies");
+                 "comma-separated simulation settings for all policies");
   verb.AddOption("--estimator", "NAME", flags->estimator,
                  "estimator for policies that set none: auto (default), oracle, none, horus, …");
   verb.AddOption(

@@ -198,7 +198,8 @@ TEST_F(SimulateCommand, MistakesAreUsageErrors) {
       {{"--runs", "0"}, "--runs"},
       {{"--seed", "-1"}, "--seed: expected a number from 0"},
       {{"--policy", "magm,estimator=crystal-ball"}, "estimator: expected none, oracle"},
-      {{Write("bad.toml", "[run.x]\nmappr = \"lug\"\n")}, "bad.toml:2: mappr: unknown policy word"},
+      {{Write("bad.toml", "[run.x]\nmappr = \"lug\"\n")},
+       "bad.toml:2: mappr: unknown policy keyword"},
       {{"--server", "1xA100-40GB"}, "needs 2 GPUs, but the largest server has 1"},
   };
   for (const auto& each : cases) {

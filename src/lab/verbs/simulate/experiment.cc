@@ -72,7 +72,7 @@ Result<std::vector<std::vector<PolicyWord>>> Combinations(
   return all;
 }
 
-// The words of a policy, followed by label=… if the policy's label can be written as a word.
+// The policy's keywords, followed by label=… if the label can be written as a keyword.
 std::string WordsOf(const SimPolicy& policy) {
   if (policy.label.empty() || policy.label == policy.spec) return policy.spec;
   for (const std::string& label : {policy.label, "(" + policy.label + ")"}) {

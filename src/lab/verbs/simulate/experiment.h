@@ -1,5 +1,5 @@
 // The plan of `carma simulate`: a load, a cluster, and policies to compare. The plan comes from
-// flags or an experiment file, and can be printed as a command that repeats the runs. Nothing is
+// flags or an experiment file and can be printed as a command that repeats the runs. Nothing is
 // simulated here.
 #pragma once
 
@@ -18,14 +18,13 @@ inline constexpr std::size_t kMaxSimPolicies = 1000;
 inline constexpr int kMaxSimRuns = 100'000;
 inline constexpr double kMaxSlowdownLimit = 1'000;
 
-// The load, the cluster and the number of runs.
 struct SimLoad {
   std::string trace = "demo60";
   std::string workloads;  // empty: the built-in catalogue
   std::string summaries;  // folder of the workloads' model summaries; empty: none
   std::string server = "dgx-station-a100";
   std::string config;  // base configuration file for every policy; empty: the defaults
-  // Options of the simulated world; a later value replaces an earlier one.
+  // Options of the simulation; a later value replaces an earlier one.
   std::vector<PolicyWord> model;
   std::vector<std::string> reserve;  // reservations per server (sim/reservation_words.h)
   int runs = 1;
@@ -45,14 +44,14 @@ inline constexpr SimText kSimTexts[] = {{"trace", &SimLoad::trace},
                                         {"server", &SimLoad::server},
                                         {"config", &SimLoad::config}};
 
-// An experiment whose policy words have not been checked yet.
+// An experiment whose policy keywords have not been checked yet.
 struct Experiment {
   SimLoad load;
-  std::vector<PolicyWord> common;                 // for every policy, applied before its own words
+  std::vector<PolicyWord> common;  // for every policy, applied before its own keywords
   std::vector<std::vector<PolicyWord>> policies;  // empty: DefaultPolicies()
 };
 
-// Reads an experiment file into `experiment`. Load keys are at the top level. [common] has words
+// Reads an experiment file into `experiment`. Load keys are at the top level. [common] has keywords
 // for every policy. Each [run.LABEL] is one policy. [matrix] has lists of values, and every
 // combination of values is a policy. Returns kInvalid "path:line: …" for an invalid file.
 Result<Unit> ReadExperiment(const std::string& path, std::string_view text, Experiment& experiment);

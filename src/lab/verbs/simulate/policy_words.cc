@@ -17,15 +17,15 @@
 namespace carma::cli {
 namespace {
 
-// Sections of the configuration that affect a simulated server's decisions.
+// Configuration sections that affect a simulated server's decisions.
 constexpr std::array kSections{"policy.",  "fair.",     "limits.", "slots.",
                                "reserve.", "recovery.", "monitor."};
 
-// The settings collected from the words.
+// The settings collected from the keywords.
 struct Draft {
   config::Settings settings;
   SimPolicy policy;
-  std::string estimator;  // empty: no word names one
+  std::string estimator;  // empty if no keyword names one
 };
 
 struct Word {
@@ -60,8 +60,8 @@ bool SetHistory(Draft& draft, const std::string& value) {
   return true;
 }
 
-// If no word selects an estimator, uses the configured one. In the published system, users specify
-// the memory that their tasks need, so "oracle" is used.
+// Falls back to the configured estimator if no keyword selects one. Users of the published system
+// specify the memory that their tasks need, so its default is "oracle".
 void ChooseEstimator(Draft& draft) {
   const config::Settings& settings = draft.settings;
   if (draft.estimator.empty())
@@ -103,7 +103,7 @@ bool SetCollocation(Draft& draft, const std::string& value) {
 }
 
 // Slurm does not start MPS, so tasks that share a GPU through shards take turns, unless a later
-// word changes the sharing method.
+// keyword changes the sharing method.
 bool SetGres(Draft& draft, const std::string& value) {
   if (!Set(draft.policy.options.above.gres, value)) return false;
   if (draft.policy.options.above.gres == sim::Gres::kShard)
@@ -146,7 +146,7 @@ constexpr Word kWords[] = {
      Sets<AT(estimates.missing_share), 0, 1>},
     {{"estimator_time", "time span", "time needed for an estimate"}, Sets<AT(estimates.takes)>},
     {{"profiles", "none, activity or measured",
-      "what is known about tasks' GPU use before they run: nothing, their SM activity, or their "
+      "what is known about tasks' GPU usage before they run: nothing, their SM activity, or their "
       "SM activity and how much they slow each other down; default: none"},
      SetProfiles},
     {{"durations", "true or false", "whether tasks' solo run times are known; default: false"},
@@ -185,7 +185,7 @@ constexpr Word kWords[] = {
      Sets<AT(above.placing)>},
     {{"gres", "carma, gpu or shard",
       "what Slurm allocates: carma = GiB of a server's GPU memory (CARMA places the tasks); gpu = "
-      "whole GPUs; shard = GiB on each GPU, shared by streams unless a later word changes it "
+      "whole GPUs; shard = GiB on each GPU, shared by streams unless a later keyword changes it "
       "(gpu and shard: Slurm without CARMA)"},
      SetGres},
     {{"spread", "true or false",
@@ -258,7 +258,7 @@ Result<Unit> Apply(const PolicyWord& word, Draft& draft) {
   const config::Key* key = FindPolicyKey(word.key);
   if (key == nullptr) {
     const std::optional<std::string> near = base::DidYouMean(word.key, KnownNames(), 3);
-    return Invalid("{}: {}: unknown policy word{}", word.where, base::Printable(word.key, 80),
+    return Invalid("{}: {}: unknown policy keyword{}", word.where, base::Printable(word.key, 80),
                    near ? ", did you mean " + *near + "?" : "");
   }
   if (!key->set(draft.settings, word.value)) {
@@ -268,8 +268,8 @@ Result<Unit> Apply(const PolicyWord& word, Draft& draft) {
   return Unit{};
 }
 
-// Whether the word sets the SM cap or the tasks per GPU. Such words apply to any sharing method, so
-// they also override the values that config::PolicyFor sets for the method.
+// True if the keyword sets the SM cap or the tasks per GPU. Such keywords apply to any sharing
+// method, so they override even the values that config::PolicyFor sets for the method.
 bool HoldsForAnySharing(const PolicyWord& word) {
   const config::Key* key = FindWord(word.key) ? nullptr : FindPolicyKey(word.key);
   return key && (key->name == "policy.sm_cap" || key->name == "policy.max_tasks_per_gpu");
@@ -325,7 +325,7 @@ Result<std::vector<PolicyWord>> SplitPolicy(std::string_view spec, const std::st
     const std::string_view word = base::Trim(piece);
     const std::size_t equals = word.find('=');
     if (word.empty() || equals == 0) {
-      return Invalid("{}: expected words like 'magm,sm_cap=0.8', not '{}'", where,
+      return Invalid("{}: expected keywords like 'magm,sm_cap=0.8', not '{}'", where,
                      base::Printable(spec, 80));
     }
     if (equals == std::string_view::npos) {

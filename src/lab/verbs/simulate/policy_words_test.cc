@@ -173,11 +173,11 @@ TEST(SimPolicy, ErrorsNameThePlaceAndTheExpectedForm) {
   EXPECT_THAT(Complaint("magm,smcap=0.8"), HasSubstr("did you mean sm_cap?"));
   EXPECT_THAT(Complaint("magm,collocation=mpss"), HasSubstr("expected exclusive, streams, mps"));
   EXPECT_THAT(Complaint("magm,share_mig=perhaps"), HasSubstr("share_mig: expected true or false"));
-  EXPECT_THAT(Complaint("magm,socket=/x"), HasSubstr("unknown policy word"));
+  EXPECT_THAT(Complaint("magm,socket=/x"), HasSubstr("unknown policy keyword"));
   // idle_action is rejected, because in the simulated cluster no task holds a GPU without using it.
-  EXPECT_THAT(Complaint("magm,idle_action=end"), HasSubstr("unknown policy word"));
-  EXPECT_THAT(Complaint("magm,,lug"), HasSubstr("expected words like"));
-  EXPECT_THAT(Complaint(""), HasSubstr("expected words like"));
+  EXPECT_THAT(Complaint("magm,idle_action=end"), HasSubstr("unknown policy keyword"));
+  EXPECT_THAT(Complaint("magm,,lug"), HasSubstr("expected keywords like"));
+  EXPECT_THAT(Complaint(""), HasSubstr("expected keywords like"));
 }
 
 }  // namespace

@@ -38,7 +38,7 @@ struct ValidateFlags {
   std::uint64_t seed = 1;
 };
 
-// The comparisons for one trace, or those that test the models without a trace.
+// The comparisons for one trace, or the tests of the models without a trace.
 struct Part {
   std::string title;
   std::vector<sim::Comparison> comparisons;
@@ -53,7 +53,7 @@ struct Replayed {
   double least_s = 0;      // shorter tasks do not count
 };
 
-// How well each slowdown formula fits the pairs that one file contains for one sharing method.
+// How well each slowdown formula fits one file's pairs under one sharing method.
 struct Paired {
   std::string path;
   core::SharingMethod method{};

@@ -36,15 +36,14 @@ struct LoadedJobs {
   trace::JobTrace trace;
   trace::Catalogue catalogue;
 };
-// Warns about the first bad lines of each kind, then about the total number.
+// Warns about the first bad lines of each kind; if there are more, also gives the counts.
 Result<LoadedJobs> LoadJobs(Context& context, const JobSource& source);
 
-// A provenance line that names the command that made a trace, and the command's input:
+// Provenance of a trace: the command that made it and the command's input:
 //   made by carma 0.1.0: trace sample --gpus 4 from philly.json (philly, sha256 …)
 std::string MadeBy(const Context& context, std::string_view command, const JobSource& source,
                    const trace::JobTrace& trace);
 
-// A sink that writes to the command's output.
 trace::Sink OutputOf(Context& context);
 
 inline constexpr std::string_view kTaskFormat = "tasks";  // of trace::TraceFormats()

@@ -35,9 +35,9 @@ struct ReplayStep {
   std::string spec;     // JSON text of a task::TaskSpec
 };
 
-// Makes one step per submission. carma-simtask runs the workload, and the task gets the workload's
-// name. A workload that cannot be estimated gets whole GPUs. Returns kInvalid for an invalid output
-// folder, or if memory is specified for a task that the trace does not have.
+// Creates one step per submission, in which carma-simtask runs the workload. The task is named
+// after the workload. A workload that cannot be estimated gets whole GPUs. Returns kInvalid for an
+// invalid output folder, or if memory is specified for a task that is not in the trace.
 Result<std::vector<ReplayStep>> PlanReplay(const trace::TaskTrace& trace,
                                            const std::vector<const trace::Workload*>& workloads,
                                            const ReplayOptions& options);
@@ -51,7 +51,7 @@ class ReplayServer {
   virtual Result<std::vector<std::uint64_t>> Submit(const std::vector<std::string>& specs) = 0;
   // All unfinished tasks.
   virtual Result<std::vector<api::TaskView>> Unfinished() = 0;
-  // Returns as soon as the task has ended, or after `wait` (0: immediately).
+  // Returns as soon as the task has ended, or after `wait`; 0 means immediately.
   virtual Result<api::TaskView> Await(std::uint64_t id, std::chrono::seconds wait) = 0;
   virtual void Pause(std::chrono::milliseconds real_time) = 0;
 };
@@ -77,7 +77,7 @@ class Replay {
   // show: called about once a second; may be empty.
   Replay(ReplayServer& server, Show show) : server_(server), show_(std::move(show)) {}
   // Blocks until all tasks are submitted or, with `wait`, until all have ended. Waits up to a
-  // minute for a restarting daemon. Errors from the daemon include the number of submitted tasks.
+  // minute for the daemon to restart. Errors from the daemon include the number of submitted tasks.
   Result<ReplayProgress> Run(const std::vector<ReplayStep>& steps, bool wait);
 
  private:

@@ -21,7 +21,7 @@ namespace {
 // Interval between progress lines if the output is not a terminal.
 constexpr std::chrono::seconds kLogEvery{30};
 
-// Parses words such as "38=6G": a task's number in the trace (from 1) and the memory that it
+// Parses arguments such as "38=6G": a task's number in the trace (from 1) and the memory that it
 // requests.
 Result<std::map<std::size_t, std::int64_t>> ReadSaid(const std::vector<std::string>& texts) {
   std::map<std::size_t, std::int64_t> said;

@@ -17,7 +17,6 @@ namespace {
 
 class TraceTools : public ::testing::Test {
  protected:
-  // Writes a new file and returns its path.
   std::string File(const std::string& name, const std::string& text) {
     const std::string path = daemon_.dir() + "/" + name;
     std::ofstream(path) << text;
