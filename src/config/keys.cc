@@ -230,7 +230,7 @@ std::vector<Key> MakeKeys() {
          "Site rule: a GPU accepts a task only if this is true, for example \"own_tasks < 2\".",
          OrFalse(Rule()), AT(policy.require)),
       Of("policy.backfill",
-         "Number of queued tasks to consider; 1 means the head, plus tasks for GPUs that it can "
+         "Number of queued tasks to consider; 1 means the head plus tasks for GPUs the head can "
          "never use.",
          Count(1, 1'000'000), AT(policy.backfill)),
       Of("policy.lookahead",
@@ -309,8 +309,7 @@ std::vector<Key> MakeKeys() {
          Text("signal that a program can handle, like \"USR1\"", base::IsHandledSignal),
          AT(policy.slots.checkpoint_signal)),
       Of("slots.exit_codes",
-         "Exit codes by which a task reports that it has saved a checkpoint and should be "
-         "requeued.",
+         "Exit codes that mean a task has saved a checkpoint and should be requeued.",
          List("list of exit codes from 0 to 255", kNumberList | kNumber | kTextList, 256,
               Count<int>(0, 255)),
          AT(policy.slots.exit_codes)),
