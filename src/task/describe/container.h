@@ -1,5 +1,5 @@
-// The container in which a task runs: its image, the tool that runs the container, and additional
-// folders that are mounted in it.
+// The container in which a task runs: its image, the tool that runs it, and additional mounted
+// folders.
 #pragma once
 
 #include <optional>
@@ -24,8 +24,8 @@ struct ContainerImage {
 Result<ContainerImage> ParseContainer(std::string_view text);
 std::string ContainerText(const ContainerImage& container);
 
-// Whether the image is a file or folder: it begins with '/', "./", "../" or "~/", or ends with
-// ".sif".
+// Returns true if the image is a file or folder, that is, if it begins with '/', "./", "../" or
+// "~/", or ends with ".sif".
 bool IsImageFile(std::string_view image);
 
 // The tools that can run the image, in order of preference. Image files and "docker://…" need

@@ -28,7 +28,7 @@ Result<Unit> ReplaceHome(const SubmitterContext& context, std::string& path) {
     if (path == word || path.starts_with(std::string(word) + "/"))
       path.replace(0, word.size(), context.home);
   }
-  // The path of the current folder may itself contain a '$', so the search begins after it.
+  // The current folder's path may itself contain a '$', so the search starts after it.
   const bool inside = (path + "/").starts_with(context.cwd + "/");
   const std::size_t at = path.find('$', inside ? context.cwd.size() : 0);
   const std::string_view name = std::string_view(path).substr(at == path.npos ? path.size() : at);
@@ -109,7 +109,7 @@ void ChooseMemory(const Draft& draft, TaskSpec& spec) {
   if (!mib) return;
   if (*mib == kRadWholeGpu) {
     // No memory size was requested, so by default the task gets whole GPUs of any size. If the user
-    // allows sharing, placement considers only the GPU's measured memory use.
+    // allows sharing, placement considers only the GPU's measured memory usage.
     spec.exclusive = draft.exclusive.value_or(true);
   } else {
     spec.memory_mib = mib;

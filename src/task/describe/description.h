@@ -27,14 +27,14 @@ struct SubmitterContext {
   std::string umask = TaskSpec{}.umask;
 };
 
-// A file with settings for training a transformer. The client reads this file; the daemon does not.
+// A file with settings for training a transformer. It is read by the client, never by the daemon.
 struct PlanFile {
   enum class Kind { kDeepSpeed, kAdapter };
   Kind kind = Kind::kDeepSpeed;
   std::string path;  // as written; absolute after Finish()
 };
 
-// Settings as collected, before Finish() completes them.
+// The settings collected so far, before Finish() fills in the rest.
 struct Draft {
   TaskSpec spec;  // paths are as written, so they may be relative
   std::optional<bool> exclusive;
@@ -71,7 +71,7 @@ class Description {
 
   // Sets what to run. Exactly one of SetCommand, SetScript and the option --wrap must be used.
   void SetCommand(std::vector<std::string> argv);
-  // path: as the user wrote it; the default name is taken from it.
+  // path: as typed by the user; the default name is derived from it.
   void SetScript(std::string text, std::string path, std::vector<std::string> args);
 
   // Marks the script as written for Slurm, so that the task gets Slurm's environment variables. A
@@ -91,8 +91,8 @@ class Description {
   const std::vector<std::string>& warnings() const { return warnings_; }
   // The value of --array, such as "0-9:2%4". If it is set, Finish() makes several tasks.
   const std::optional<std::string>& array() const { return draft_.array; }
-  // A sweep: values by parameter, and optionally a file with a table of values. Finish() makes one
-  // task; ApplyParameters (task/describe/sweep.h) expands it.
+  // The sweep's values by parameter and, optionally, a file with a table of values. Finish()
+  // returns a single task, which ApplyParameters (task/describe/sweep.h) expands.
   const std::vector<std::pair<std::string, std::vector<std::string>>>& parameters() const {
     return draft_.parameters;
   }

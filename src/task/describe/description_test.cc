@@ -16,7 +16,6 @@ SubmitterContext Eve() {
           .now = base::FromMs(1'772'373'600'000)};
 }
 
-// An option and its value. Describe() sets such options for the command `true`.
 struct Setting {
   const char* option;
   std::string value;

@@ -18,8 +18,8 @@ struct LeaseProcess {
   friend bool operator==(const LeaseProcess&, const LeaseProcess&) = default;
 };
 
-// Converts to and from the text in TaskSpec::lease, such as "4711 88213 0f6c…". Parsing any other
-// text returns nothing.
+// Convert to and from the text in TaskSpec::lease, such as "4711 88213 0f6c…". Parsing returns
+// nothing if the text is malformed.
 std::string TextOf(const LeaseProcess& process);
 std::optional<LeaseProcess> ParseLeaseProcess(std::string_view text);
 
@@ -41,26 +41,26 @@ struct LeaseKey {
     field("rank", key.rank, "Rank of this machine within the step.", {.low = 0});
     field("restart", key.restart, "Number of times the job has been restarted.", {.low = 0});
   }
-  // Whether the step is the job's own script or shell, which starts all other steps.
+  // True if this step is the job's own script or shell, which starts all other steps.
   bool IsBase() const { return step == "batch" || step == "interactive"; }
   friend bool operator==(const LeaseKey&, const LeaseKey&) = default;
 };
 
-// Converts to and from the text in TaskSpec::lease_key, such as "bed 4711 batch 0 0". Parsing any
-// other text returns nothing.
+// Convert to and from the text in TaskSpec::lease_key, such as "bed 4711 batch 0 0". Parsing
+// returns nothing if the text is malformed.
 std::string TextOf(const LeaseKey& key);
 std::optional<LeaseKey> ParseLeaseKey(std::string_view text);
 
 // Identifies a running process on this machine. Empty if there is no such process.
 std::optional<LeaseProcess> FindLeaseProcess(pid_t pid);
-// Whether this process is still running. Returns false if another process has reused its pid.
+// Returns true if this process is still running, false if it has ended or its pid was reused.
 bool Alive(const LeaseProcess& process);
 
 // The name of a process that has adopted a lease but has not yet started the real program. The name
 // changes when the process execs that program.
 inline constexpr std::string_view kWaitsForLease = "carma-wait";
-// Whether the process no longer has the name kWaitsForLease; empty if unknown. The name can be read
-// until the parent has reaped the process.
+// Returns true if the process no longer has the name kWaitsForLease, or empty if that is unknown.
+// The name can be read until the parent has reaped the process.
 std::optional<bool> HasBegun(const LeaseProcess& process);
 
 }  // namespace carma::task

@@ -140,8 +140,8 @@ Result<NotifyRule> ParseNotifyRule(std::string_view text) {
     return rule;
   }
   const Result<NotifyTarget> target = ParseWritten(text);
-  // The colon may be part of a program's path. But a word after the last colon of a URL is assumed
-  // to be a misspelt event.
+  // The colon may be part of a program's path, but a word after the last colon of a URL is probably
+  // a misspelt event.
   if (target && target->kind != NotifyKind::kWebhook) return rule;
   const bool words = !last.empty() && std::ranges::all_of(last, [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == ',';

@@ -51,8 +51,8 @@ inline constexpr std::size_t kMaxNotifyTargetBytes = 2048;
 
 struct NotifyTarget {
   NotifyKind kind = NotifyKind::kMail;
-  // For mail: "ada@lab.org", a user of this machine, or empty for the task's own user. For a
-  // webhook: the URL. For a program: its absolute path.
+  // For mail: "ada@lab.org", a local user name, or empty for the task's own user. For a webhook:
+  // the URL. For a program: its absolute path.
   std::string address;
   WebhookForm form = WebhookForm::kJson;  // only for webhooks
   friend bool operator==(const NotifyTarget&, const NotifyTarget&) = default;
@@ -95,7 +95,7 @@ struct NotifyRule {
 // Parses "TARGET" or "TARGET:end,fail". If the target is a path, it may be relative. Returns
 // kInvalid for any other text.
 Result<NotifyRule> ParseNotifyRule(std::string_view text);
-// Whether the rule covers this event.
+// Returns true if the rule covers this event.
 bool Wants(const NotifyRule& rule, NotifyEvent event);
 // The rule without secrets, such as "me: end, fail".
 std::string ShownRule(const NotifyRule& rule);

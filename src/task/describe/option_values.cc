@@ -120,8 +120,8 @@ std::optional<Duration> ParseOffset(std::string_view text) {
   return *span;
 }
 
-// Whether this node feature is a name that sites commonly use for a GPU type. Any other feature may
-// mean something else, such as a rack.
+// Returns true if sites commonly use this node feature as the name of a GPU type. Any other feature
+// may mean something else, such as a rack.
 bool IsKnownGpuType(std::string_view word) {
   constexpr std::string_view kModels[] = {
       "a2",   "a10",  "a16",  "a30",   "a40",  "a100", "a800", "a4000", "a4500", "a5000", "a6000",

@@ -59,7 +59,7 @@ struct Constraint {
 // single server.
 Constraint ParseConstraint(std::string_view text);
 
-// Parses "30%" or "0.3" to 0.3. The result is from 0.01 to 1.
+// Parses "30%" or "0.3" as 0.3. The result is between 0.01 and 1.
 Result<double> ParseShare(std::string_view text);
 
 struct ExportPlan {

@@ -249,8 +249,8 @@ Result<Unit> SetSignal(Draft& draft, std::string_view value) {
   draft.spec.signal = ::sigabbrev_np(*number);
   draft.spec.signal_main = to.size() != value.size() && to.contains('B');
   draft.spec.signal_before = std::chrono::seconds(*seconds);
-  // As with batch scripts on clusters, a program that handles this signal is expected to save its
-  // state when it receives the signal.
+  // As on clusters, a program that handles this signal is expected to save its state on receiving
+  // it.
   if (!draft.spec.checkpoint_signal && base::IsHandledSignal(*draft.spec.signal))
     draft.spec.checkpoint_signal = draft.spec.signal;
   return Unit{};
@@ -280,7 +280,7 @@ constexpr std::array kRows{
     Row{{"job-name", 'J', "NAME", "name shown in lists", true}, SetText<&TaskSpec::name>},
     Row{{"name", 0, "NAME", "the same as --job-name", false}, SetText<&TaskSpec::name>},
     Row{{"gpus", 'G', "[TYPE:]N",
-         "number of GPUs, optionally of one type: 2, a100:2 (default 1; 0: no GPU)", true},
+         "number of GPUs, optionally of one type: 2, a100:2 (default 1; 0 for none)", true},
         SetGpuCount<ParseGpus>},
     Row{{"gres", 0, "gpu:[TYPE:]N", "Slurm's form of --gpus", true}, SetGpuCount<ParseGres>},
     Row{{"gpus-per-node", 0, "[TYPE:]N", "Slurm's form of --gpus", true}, SetGpuCount<ParseGpus>},

@@ -1,4 +1,4 @@
-// Submit options. They are the same in a script's directives and on the command line.
+// Submit options, shared by script directives and the command line.
 #pragma once
 
 #include <span>
@@ -22,8 +22,8 @@ std::span<const OptionInfo> SubmitOptions();
 // The option with this long name or letter, both without dashes; null if there is none.
 const OptionInfo* FindOption(std::string_view name_or_letter);
 
-// Stores a value in the draft of a description. file: where a training option was read. For an
-// invalid value, leaves the draft unchanged and returns kInvalid with the expected value, but
+// Stores a value in the draft of a description. file: where a training option was read. If the
+// value is invalid, leaves the draft unchanged and returns kInvalid with what was expected, but
 // without the file and line.
 struct Draft;
 Result<Unit> StoreOption(const OptionInfo& option, std::string_view value, std::string_view file,

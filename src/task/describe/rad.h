@@ -53,7 +53,7 @@ struct RadFile {
 // command is missing or needs a shell (; | & > < ` $().
 Result<RadFile> ParseRad(std::string_view text, std::string_view path);
 
-// Adds the file's settings to the description. A relative model path is relative to the file's
+// Adds the file's settings to the description. A relative model path is resolved against the file's
 // folder. Returns the errors of ParseRad() and of Description::Set.
 Result<Unit> ApplyRad(std::string_view text, std::string_view path, Description& description);
 

@@ -19,7 +19,7 @@ constexpr const char* kNamed =
     "batch_size: 128\n"
     "policy: collocation\n";
 
-// A file in the twelve-line form that ends with `columns`.
+// Returns a file in the twelve-line form, ending with `columns`.
 std::string Positional(const std::string& columns = "15120\n28923.25\n10666.007\n24000\n") {
   return "# resnet50 on ImageNet\nconda activate tf\npython main.py -a resnet50 'data set'\n"
          "resnet50.model\nimagenet\n128\nexclusive\n2\n" +
@@ -113,7 +113,7 @@ TEST(ParseRad, RefusesWithTheLine) {
   }
 }
 
-// Returns the task that a .rad file with this text describes, after these options have been set.
+// Returns the task described by a .rad file with this text, after setting these options.
 TaskSpec Apply(const std::string& text,
                const std::vector<std::pair<const char*, const char*>>& options) {
   Description description;

@@ -21,7 +21,7 @@ std::string Dashed(std::string_view option) {
   return (option.size() == 1 ? "-" : "--") + base::Printable(option, 60);
 }
 
-// Whether this Slurm option is read elsewhere, by FillHost or GpusOf.
+// Returns true if FillHost or GpusOf reads this Slurm option.
 bool MeansSomething(std::string_view option) {
   constexpr std::array<std::string_view, 10> kOptions{
       "ntasks",      "ntasks-per-node", "ntasks-per-gpu", "gpus-per-task",
@@ -173,7 +173,7 @@ class Reader {
     return Unit{};
   }
 
-  // An unknown option is an error after #CARMA, and a warning after #SBATCH.
+  // An unknown option is an error after #CARMA but only a warning after #SBATCH.
   Result<Unit> TakeForeign(const OptionWord& option, const std::vector<std::string>& words,
                            std::size_t& i, bool sbatch) {
     if (!sbatch) return Wrong("unknown option " + Dashed(option.name) + SimilarOption(option.name));
@@ -242,7 +242,7 @@ Result<Unit> ApplyDirectives(Directives directives, const std::string& place,
   for (std::string& warning : directives.warnings) description.Warn(std::move(warning));
   if (directives.sbatch) {
     description.AddSlurm(directives.slurm);
-    // This default comes first, so that a directive can override it.
+    // Set first, so that a directive can override it.
     if (const std::optional<int> gpus = GpusOf(*description.slurm()))
       CARMA_TRY(description.Set("gpus", std::to_string(*gpus), place));
   }

@@ -40,9 +40,9 @@ Result<Directives> ReadDirectives(std::string_view text, std::string_view path);
 Result<Unit> ApplyScript(std::string_view text, std::string_view path,
                          std::vector<std::string> args, Description& description);
 
-// Applies options from sbatch's command line. They override the options of a script that was
-// applied earlier. Each word is an option with its value, such as "--ntasks=4". Returns kInvalid
-// "sbatch: …" on failure.
+// Applies options from sbatch's command line, which override those of a previously applied script.
+// Each word is an option with its value, such as "--ntasks=4". Returns kInvalid "sbatch: …" on
+// failure.
 Result<Unit> ApplySbatch(const std::vector<std::string>& words, Description& description);
 
 }  // namespace carma::task

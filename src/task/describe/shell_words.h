@@ -13,14 +13,13 @@ namespace carma::task {
 // everything else is literal.
 // kCommand: like kWords, but anything that needs a shell is an error: unquoted ; | & > < or `, a
 // "$" before a name, brace or parenthesis outside '…', and a leading VAR=value. File patterns
-// (*.csv) are allowed and stay as they are.
+// (*.csv) are allowed and left unexpanded.
 enum class WordRules { kWords, kCommand };
 
 // Returns kInvalid for an unclosed quote, a trailing backslash, or text that the rules reject.
 Result<std::vector<std::string>> SplitShellWords(std::string_view line, WordRules rules);
 
-// Whether this is a valid name for a shell variable: letters, digits and _, not beginning with a
-// digit.
+// Returns true for a valid shell variable name: letters, digits and _, not beginning with a digit.
 bool IsVariableName(std::string_view name);
 
 }  // namespace carma::task

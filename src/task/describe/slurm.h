@@ -18,8 +18,8 @@ namespace carma::task {
 using SlurmWords = std::map<std::string, std::string, std::less<>>;
 using SlurmVariables = std::map<std::string, std::string>;
 
-// An option of sbatch or srun, whether or not it has an effect in CARMA. The parser must know
-// whether it takes a value, to tell whether the next word belongs to it.
+// An option of sbatch or srun, even if it has no effect in CARMA: the parser must know whether the
+// next word is the option's value.
 struct SlurmOption {
   std::string_view name;
   char letter;  // 0: none
@@ -30,7 +30,7 @@ const SlurmOption* FindSlurmOption(std::string_view name);
 // The option of CARMA's srun with this long name or letter; null if there is none.
 const SlurmOption* FindSrunOption(std::string_view name);
 
-// The parts of one word that starts an option: "--gpus=2", "--gpus", "-G2", "-G".
+// A word that starts an option, split into its parts: "--gpus=2", "--gpus", "-G2", "-G".
 struct OptionWord {
   std::string name;
   std::optional<std::string> value;
@@ -50,16 +50,16 @@ SlurmVariables VariablesOf(const SlurmWords& words, int gpus);
 // process, or processes per GPU, without a total.
 std::optional<int> GpusOf(const SlurmWords& words);
 
-// Fills in the number of cores and the host memory, for all processes together, if the description
-// does not set them. The options may give the memory per node, core or GPU. task.gpus must already
-// be set. `--mem=0` (the whole node) is ignored. Returns one sentence for each value that cannot be
-// parsed.
+// Fills in the number of cores and the host memory for all processes together, unless the
+// description sets them. The options may specify memory per node, core or GPU. task.gpus must
+// already be set. `--mem=0` (the whole node) is ignored. Returns one sentence for each value that
+// cannot be parsed.
 std::vector<std::string> FillHost(const SlurmWords& words, core::TaskRequest& task);
 
 // SLURM_ARRAY_TASK_COUNT, _MIN, _MAX and _STEP for these indices (ascending).
 SlurmVariables VariablesOfArray(const std::vector<std::int64_t>& indices);
 
-// Whether Slurm or sbatch sets or reads this variable.
+// Returns true if Slurm or sbatch sets or reads this variable.
 bool IsSlurmVariable(std::string_view name);
 
 }  // namespace carma::task

@@ -7,8 +7,8 @@
 namespace carma::task {
 namespace {
 
-// Typical headers of batch scripts. Each comes with the expected description of the first task, or
-// the reason why the script is refused. No part may be ignored without a message.
+// Typical headers of batch scripts, each with the expected description of the first task or the
+// reason the script is rejected. Nothing may be ignored silently.
 struct Head {
   const char* name;
   const char* lines;   // follow "#!/bin/bash"

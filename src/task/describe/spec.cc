@@ -21,7 +21,7 @@ std::unexpected<base::Error> Bad(std::string_view field, fmt::format_string<Args
   return Invalid("{}: expected {}", field, fmt::format(expected, std::forward<Args>(args)...));
 }
 
-// Whether the text survives JSON and execve unchanged. It may contain line breaks.
+// Returns true if the text survives JSON and execve unchanged. Line breaks are allowed.
 bool IsPlain(std::string_view text, std::size_t max_bytes) {
   return text.size() <= max_bytes && HasNoNul(text) && base::IsUtf8(text);
 }
@@ -151,14 +151,14 @@ bool IsInterpreter(std::string_view program) {
                       program.substr(6).find_first_not_of("0123456789.") == std::string_view::npos;
   return python || IsOneOf(program, kNames);
 }
-// Programs that run one training job in several processes. They have too many options to list here.
+// Programs that run one training job in several processes; they have too many options to list here.
 bool IsTrainingLauncher(std::string_view program) {
   constexpr std::array<std::string_view, 6> kNames{"torchrun",   "accelerate", "deepspeed",
                                                    "horovodrun", "mpirun",     "mpiexec"};
   return IsOneOf(program, kNames) || program.starts_with("torch.distributed.") ||
          program.starts_with("accelerate.commands.");
 }
-// Programs that run the command that follows their own options.
+// Programs that run another command, given after their own options.
 bool IsWrapper(std::string_view program) {
   constexpr std::array<std::string_view, 12> kNames{"env",     "nice",    "nohup", "time",
                                                     "stdbuf",  "ionice",  "uv",    "poetry",

@@ -1,5 +1,4 @@
-// A task as its user describes it: with options, with a script that contains directives, or with a
-// .rad file.
+// A task as described by its user through options, a script with directives, or a .rad file.
 #pragma once
 
 #include <sys/types.h>
@@ -38,7 +37,7 @@ inline constexpr std::size_t kMaxParameters = 32;  // parameters in one sweep
 inline constexpr std::size_t kMaxMounts = 64;
 // The default max_slowdown of a task submitted with --serve. On an H100, a neighbour that was still
 // loading slowed short steps by 8 and 21 % under MPS, and by 17 to 50 % with streams
-// (docs/evidence/simulator.md). So this limit admits light neighbours under MPS, but few with
+// (docs/evidence/simulator.md), so this limit admits light neighbours under MPS, but few with
 // streams.
 inline constexpr double kServeSlowdown = 1.25;
 
@@ -59,8 +58,8 @@ inline constexpr base::FieldRule kPath{
 inline constexpr base::FieldRule kUmask{
     .max_bytes = 4, .fits = IsUmask, .expected = "three octal digits such as 022"};
 
-// The core's request, with additional fields that the core does not need. Users cannot set the
-// request's uid and array.
+// The core's request, plus fields that the core does not need. Users cannot set the request's uid
+// or array.
 struct TaskSpec : core::TaskRequest {
   std::string name;
   std::vector<std::string> command;
@@ -138,7 +137,7 @@ struct TaskSpec : core::TaskRequest {
           "Default: carma-%j-%B.out in the working directory.",
           kPath);
     field("stderr_path", task.stderr_path,
-          "Absolute path of the standard error file; empty: same file as standard output.",
+          "Absolute path of the standard error file; same file as standard output if empty.",
           {.max_bytes = kMaxPathBytes,
            .fits = [](std::string_view path) { return path.empty() || IsAbsolutePath(path); },
            .expected = kPath.expected});
@@ -158,8 +157,7 @@ struct TaskSpec : core::TaskRequest {
           "Number format used in training, one word: fp32, amp, bf16 …", kOneWord);
     field("training", task.training,
           "Training settings of a transformer, for the memory estimate. If a name occurs twice, "
-          "the later "
-          "value is used.",
+          "the later value is used.",
           {.max_items = kMaxTrainingWords, .unless_empty = true});
     field("array_index", task.array_index, "Index of this task in its array.",
           {.low = 0, .high = core::kMaxArrayIndex});
@@ -185,7 +183,7 @@ struct TaskSpec : core::TaskRequest {
           "Name of the signal sent signal_before_s seconds before the time limit: USR1, INT …",
           {.max_bytes = 16, .fits = base::IsSignalName, .expected = "a signal name such as USR1"});
     field("signal_main", task.signal_main,
-          "Send that signal only to the main process (with a script: its shell); otherwise to all "
+          "Send the signal only to the main process (a script's shell). By default, it goes to all "
           "processes except a script's shell.",
           {.unless_empty = true});
     field(
@@ -195,11 +193,12 @@ struct TaskSpec : core::TaskRequest {
         {.max_bytes = 32, .fits = IsAttachName, .expected = "32 hexadecimal digits"});
     field("terminal", task.terminal, "Give the task its own terminal; requires attach.",
           {.unless_empty = true});
-    field("lease", task.lease,
-          "Process that a lease is for; set by POST /v1/leases, rejected in submissions.",
-          {.max_bytes = 128,
-           .fits = base::Parses<ParseLeaseProcess>,
-           .expected = "pid, start ticks and boot"});
+    field(
+        "lease", task.lease,
+        "Process for which the lease holds GPUs; set by POST /v1/leases, rejected in submissions.",
+        {.max_bytes = 128,
+         .fits = base::Parses<ParseLeaseProcess>,
+         .expected = "pid, start ticks and boot"});
     field("lease_key", task.lease_key,
           "Cluster, job, step, rank and restart of a workload manager's lease; set by "
           "POST /v1/leases.",
@@ -213,8 +212,8 @@ struct TaskSpec : core::TaskRequest {
   friend bool operator==(const TaskSpec&, const TaskSpec&) = default;
 };
 
-// Fills in an empty name and stdout_path from the command and the working directory, and the
-// max_slowdown of a task with serve.
+// Sets name and stdout_path, if empty, from the command and the working directory. Also sets the
+// default max_slowdown of a task with serve.
 void FillDefaults(TaskSpec& spec);
 // The name of a command: its program, or the script passed to an interpreter or launcher. "python3
 // -u train.py" and "torchrun --nproc-per-node 2 train.py" give train.py, "python3 -m pkg.train"
@@ -223,11 +222,10 @@ std::string NameOfCommand(const std::vector<std::string>& command);
 // The command as lists and notices show it: argv, or the script's path and arguments. A script from
 // stdin is shown by its name. A line for /bin/sh (--wrap) becomes {"sh", "-c", its first line}.
 std::vector<std::string> ShownCommand(const TaskSpec& spec);
-// Whether this is a valid name for a sweep parameter: letters, digits and _, not beginning with a
-// digit.
+// Returns true for a valid sweep parameter name: letters, digits and _, not beginning with a digit.
 bool IsParameterName(std::string_view text);
 
-// Converts the umask between a number and the text in a description.
+// Convert the umask between a number and its text in a description.
 mode_t UmaskOf(const TaskSpec& spec);
 std::string UmaskText(mode_t bits);
 
@@ -252,8 +250,8 @@ class SpecWriter {
   std::map<std::string, std::string> environment_;
   std::string environment_text_;  // environment_ as JSON
 };
-// Parses a description and applies Validate(). Unknown fields are errors. Returns kInvalid with a
-// JSON pointer on failure. common: the values of fields that the text omits.
+// Parses a description and runs Validate(). Unknown fields are errors. Returns kInvalid with a JSON
+// pointer on failure. common: values for fields missing from the text.
 Result<TaskSpec> SpecFromJsonText(std::string_view text, const TaskSpec& common = {});
 
 // Values of the placeholders in a task's file names.
@@ -273,7 +271,7 @@ std::string BooksWord(std::string_view id);
 // the task's carmad (BooksWord); "%3a" zero-pads the index to 3 digits. A '/' in name or user
 // becomes '_'. Unknown letters are left unchanged.
 std::string ExpandPath(const std::string& pattern, const TaskSpec& spec, const PathWords& words);
-// Whether all tasks of an array would write to the same file.
+// Returns true if all tasks of an array would write to the same file.
 bool IsOnePathForAll(std::string_view pattern);
 
 }  // namespace carma::task

@@ -23,7 +23,8 @@ Result<TaskSpec> CommonFromJson(const nlohmann::json& json, const std::string& p
 
 // Parses a stored description without its environment, which makes up most of the text.
 Result<TaskSpec> SpecButEnvironment(std::string_view spec_json);
-// The stored description if it belongs to a lease. The descriptions of other tasks are not parsed.
+// Returns the stored description if it belongs to a lease. Other tasks' descriptions are not
+// parsed.
 std::optional<TaskSpec> LeaseSpecIn(const std::string& spec_json);
 
 }  // namespace carma::task

@@ -174,7 +174,7 @@ std::string AnyLine(base::Rng& rng) {
   return text;
 }
 
-// A description with each field set or omitted at random. It is always valid.
+// A valid description with each field set or omitted at random.
 TaskSpec AnySpec(base::Rng& rng) {
   TaskSpec s = Good();
   const auto chance = [&] { return rng.Below(2) == 0; };

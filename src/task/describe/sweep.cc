@@ -13,7 +13,7 @@ std::unexpected<base::Error> BadName(std::string_view name) {
   return Invalid("'{}': expected a name of letters, digits and _", base::Printable(name, 60));
 }
 
-// Whether the value looks like "1..6", which other programs read as a range.
+// Returns true if the value looks like "1..6", which other programs read as a range.
 bool IsRange(std::string_view value) {
   const std::size_t dots = value.find("..");
   return dots != value.npos && base::ParseInt(value.substr(0, dots)) &&
@@ -67,7 +67,7 @@ Result<std::pair<std::string, std::vector<std::string>>> ParseParameter(std::str
 }
 
 Result<std::vector<Parameters>> ParseSweepTable(std::string_view text, std::string_view where) {
-  // Spreadsheets begin a "CSV UTF-8" file with a byte-order mark.
+  // Spreadsheet programs start a "CSV UTF-8" file with a byte-order mark.
   if (constexpr std::string_view kMark = "\xEF\xBB\xBF"; text.starts_with(kMark))
     text.remove_prefix(kMark.size());
   const std::vector<std::string> names = HeaderOf(text);

@@ -19,14 +19,14 @@ Result<std::pair<std::string, std::vector<std::string>>> ParseParameter(std::str
 // Parses a CSV table: the header names the parameters, and each line is one combination. where:
 // name of the table in messages. Returns kInvalid "sweep.csv:3: …" if the table is malformed.
 Result<std::vector<Parameters>> ParseSweepTable(std::string_view text, std::string_view where);
-// All combinations of the values and the table lines. The last parameter varies fastest. Returns
+// All combinations of the values and the table rows. The last parameter varies fastest. Returns
 // kInvalid if a name is repeated, or if there are too many names or tasks.
 Result<std::vector<Parameters>> Combinations(
     const std::vector<std::pair<std::string, std::vector<std::string>>>& parameters,
     const std::vector<Parameters>& table);
 
-// Inserts these values into the task: "{lr}" becomes the value of lr in the task's command, script
-// arguments, name and output paths. Other text in braces is left unchanged.
+// Substitutes these values in the task: "{lr}" becomes the value of lr in the task's command,
+// script arguments, name and output paths. Other text in braces is left unchanged.
 void ApplyParameters(const Parameters& parameters, TaskSpec& spec);
 
 }  // namespace carma::task

@@ -1,5 +1,5 @@
-// Words that describe how a transformer is trained. They come from options and from files of the
-// training run, and are the input to the closed-form memory estimate (docs/inside/estimators.md,
+// Settings that describe how a transformer is trained, taken from options and from the training
+// run's files. They are the input to the closed-form memory estimate (docs/inside/estimators.md,
 // "Transformers").
 #pragma once
 

@@ -150,7 +150,7 @@ std::string LastLines(std::string_view output) {
   return text.empty() ? text : "\nThe last lines of its output:\n" + text;
 }
 
-// Shortens the text so that mailers show all of it and need not encode it.
+// Shortens the text so that mail clients show all of it and need not encode it.
 std::string Subject(const std::string& text) {
   constexpr std::size_t kMost = 70;
   if (text.size() <= kMost) return text;

@@ -1,4 +1,4 @@
-// The order to send one notice, which carmad passes to carma-notify as JSON on standard input.
+// The request to send one notice, which carmad passes to carma-notify as JSON on standard input.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ struct NoticeOrder {
   std::map<std::string, std::string> environment;
   std::string sendmail = "/usr/sbin/sendmail";
   base::Duration limit{30'000};  // time limit per attempt to send (real time)
-  // Maximum number of the user's processes and threads, as for a task; 0: no limit.
+  // Maximum number of the user's processes and threads, as for a task; 0 means no limit.
   std::int64_t max_processes = 0;
 
   static void VisitFields(auto& field, auto& order) {

@@ -74,8 +74,8 @@ std::string TroubleOf(const RunResult& ran, const NoticeOrder& order) {
   return "";
 }
 
-// The end of the output file, read with the privileges of the task's user. Empty if it cannot be
-// read.
+// Returns the end of the output file, read with the privileges of the task's user, or "" if it
+// cannot be read.
 std::string EndOfOutput(const NoticeOrder& order) {
   constexpr off_t kBytes = 8192;
   const std::string path = OutputNamed(order);
@@ -107,8 +107,7 @@ SendResult SendMail(const NoticeOrder& order, const NotifyTarget& target, const 
   return trouble.empty() ? SendResult{} : Again(order.sendmail + " " + trouble);
 }
 
-// The URL contains secrets, and all users can read command lines. So the URL never appears on a
-// command line.
+// The URL contains secrets, so it must not appear on a command line, where all users could read it.
 std::string CurlConfig(const WebhookRequest& request, const NoticeOrder& order) {
   std::string text = fmt::format(
       "url = \"{}\"\nrequest = {}\nproto = \"=http,https\"\nmax-time = {}\nmax-redirs = 0\n"
@@ -167,7 +166,7 @@ Result<Unit> TakeRights(const NoticeOrder& order, const NotifyTarget& target) {
   return BecomeUser(user);
 }
 
-// Sets the same limits as for a task. Mail programs are exempt, because they deliver with the
+// Applies the limits that tasks have. Mail programs are exempt, because they deliver with the
 // privileges of their own group and continue in the background.
 Result<Unit> TakeLimits(const NoticeOrder& order, const NotifyTarget& target) {
   if (target.kind == NotifyKind::kMail) return Unit{};
@@ -177,7 +176,7 @@ Result<Unit> TakeLimits(const NoticeOrder& order, const NotifyTarget& target) {
   return Unit{};
 }
 
-// Kills all processes that a finished program has left running.
+// Kills all processes that a finished program has left behind.
 void EndWhatIsLeft() {
   constexpr int kRounds = 100;
   constexpr int kPauseMs = 10;

@@ -1,4 +1,4 @@
-// carma-notify: sends one notice with its user's privileges, and exits.
+// The program carma-notify, which sends one notice with the user's privileges and exits.
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@ struct SendResult {
 // curl (which uses the system's certificates and proxies), programs without a shell.
 SendResult Send(const NoticeOrder& order);
 
-// Reads the order from standard input, switches to its user, sends the notice, and reports the
+// Reads a NoticeOrder from standard input, switches to its user, sends the notice, and reports the
 // result. Root's webhooks are sent as nobody. Returns the exit code.
 int RunNotify();
 

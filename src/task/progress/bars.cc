@@ -11,10 +11,10 @@ namespace {
 
 using std::string_view;
 
-// Steps per second. No training loop is faster; a higher rate means that a download counts bytes.
+// Steps per second. No training loop is faster; a higher rate means a download that counts bytes.
 constexpr double kMostRate = 50'000;
 
-// A bar whose description begins with one of these words shows preparation work, unless it shows a
+// A bar whose description starts with one of these words is not for training, unless it shows a
 // loss.
 constexpr std::array<string_view, 58> kPreparations{
     "download", "fetch",      "load",    "map",     "filter", "token",   "generat", "extract",
@@ -42,7 +42,7 @@ bool IsStepUnit(string_view unit) {
 bool IsHeavyLine(string_view text) {
   return text.starts_with("\xe2\x94\x81");
 }  // ━
-// Whether the text begins with a character of a thin bar: ━ ─ ╸ ╺.
+// Returns true if the text begins with a character of a thin bar: ━ ─ ╸ ╺.
 bool IsThinBar(string_view text) {
   return IsHeavyLine(text) || text.starts_with("\xe2\x94\x80") ||
          text.starts_with("\xe2\x95\xb8") || text.starts_with("\xe2\x95\xba");
@@ -66,7 +66,8 @@ bool IsPreparation(string_view label) {
   if (std::ranges::any_of(kPreparationWords,
                           [&](string_view word) { return HasWord(label, word); }))
     return true;
-  // File names: "foo.safetensors", "model-00001-of-00003.bin", "train-00000-of-00001.parquet".
+  // File names mean preparation too: "foo.safetensors", "model-00001-of-00003.bin",
+  // "train-00000-of-00001.parquet".
   constexpr string_view kFiles[] = {".bin",     ".json", ".zip", ".gz",  ".tar",
                                     ".parquet", ".pt",   ".pth", ".txt", ".model"};
   return std::ranges::any_of(kFiles, [&](string_view file) { return label.ends_with(file); });
@@ -399,7 +400,8 @@ std::optional<Reading> LoggedBar(string_view line) {
                    rate ? rate->unit : "", line.substr(scan.at));
 }
 
-// Whether a metric's value follows: in a list of metrics, "val: 0.61" is a result, not the phase.
+// Returns true if a metric's value follows: in a list of metrics, "val: 0.61" is a result, not the
+// phase.
 bool IsFigure(string_view label, std::size_t behind) {
   Scan scan{label, behind};
   scan.SkipAny(" ");

@@ -15,7 +15,7 @@ using std::string_view;
 struct Key {
   string_view word;
   string_view unit;
-  // Installers print this word too. So a small counter is accepted only if its line also has a
+  // Installers print this word too, so a small counter is accepted only if its line also has a
   // measurement, such as a loss.
   bool plain = false;
 };
@@ -92,7 +92,7 @@ struct Found {
   std::size_t end = 0;
 };
 
-// Most of the time spent on a line is spent here, so one pass over the line looks for all keys.
+// Most of the time per line is spent here, so a single pass over the line looks for all keys.
 std::optional<Found> FindLoop(string_view line) {
   std::array<std::optional<Found>, kKeys.size()> by_key;
   for (std::size_t at = 0; at < line.size(); ++at) {
@@ -122,7 +122,7 @@ std::optional<Found> FindLoop(string_view line) {
   return found;
 }
 
-// Whether a speed or a word shows that a loop is training. This is needed for programs that print
+// Returns true if a speed or a word shows that a loop is training. Needed for programs that print
 // no loss: MXNet, Tesseract, DI-engine, rsl_rl, RLlib and RELION.
 bool Trains(string_view line) {
   return HasWord(line, "samples/sec") || HasWord(line, "images/sec") || HasWord(line, "img/s") ||
@@ -142,7 +142,7 @@ bool HasRate(string_view line) {
   return HasWord(line, "lr") || HasWord(line, "learning_rate") || HasWord(line, "learning rate");
 }
 
-// Whether a comma and exactly three digits are at this position, as in "12,000".
+// Returns true if a comma and exactly three digits are at this position, as in "12,000".
 bool ThousandsAt(string_view text, std::size_t at) {
   if (at + 4 > text.size() || text[at] != ',') return false;
   const bool digits = IsDigit(text[at + 1]) && IsDigit(text[at + 2]) && IsDigit(text[at + 3]);
@@ -167,7 +167,7 @@ void TakeLoopOfEpoch(string_view line, Reading& reading, std::size_t& end) {
   }
 }
 
-// Whether " done" or "] finished in 12 s" follows an epoch counter.
+// Returns true if the epoch counter is followed by " done" or "] finished in 12 s".
 bool SaysFinished(string_view line, std::size_t at) {
   Scan scan{line, at};
   scan.SkipAny(" :,|->])[");

@@ -32,7 +32,7 @@ bool OutputLines::Ends(char c) {
 }
 
 bool OutputLines::EndsEscape(char c) {
-  // A sequence ends at the end of its line at the latest, so a stray ESC hides little text.
+  // An escape sequence never extends past its line, so a stray ESC hides little text.
   if (c == '\n' || c == '\r') {
     escape_ = Escape::kNone;
     return true;

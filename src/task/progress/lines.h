@@ -30,7 +30,7 @@ class OutputLines {
 
  private:
   enum class Escape { kNone, kBegun, kControl, kText };
-  // Adds the ordinary characters at the beginning of `bytes` to the line, and returns their number.
+  // Appends the leading ordinary characters of `bytes` to the line and returns their number.
   std::size_t TakePlain(std::string_view bytes);
   // Returns true if the character ends the line. Otherwise adds it (a tab as a blank) unless it is
   // a control character or part of an escape sequence.

@@ -26,7 +26,8 @@ std::size_t FindLoss(string_view line, std::size_t from) {
   return string_view::npos;
 }
 
-// Whether the text ends with "val" or "test". A loss that follows is not a training loss.
+// Returns true if the text ends with a word such as "val" or "test", which means that the loss
+// after it is not a training loss.
 bool OfOtherData(string_view before) {
   before = before.substr(0, before.find_last_not_of(' ') + 1);
   std::size_t first = before.size();

@@ -28,7 +28,7 @@ std::optional<double> NumberAfter(string_view line, string_view text) {
   return number && *number >= 1 ? number : std::nullopt;
 }
 
-// Whether the head of a log line names another rank: "[Rank 3] step 10", "(rank 3) step 10",
+// Returns true if a log line's prefix names another rank: "[Rank 3] step 10", "(rank 3) step 10",
 // "rank3: step 10" or "INFO:root:Rank 3, step 10".
 bool NamesOtherRank(string_view line) {
   constexpr std::size_t kHead = 100;
@@ -59,7 +59,7 @@ std::optional<string_view> OfRankZero(string_view line) {
 }
 
 // Splits a line of `srun --label`, such as "3: Epoch 1/10 …", into the rank and the text after it.
-// That text must contain an epoch counter. Otherwise the number could itself be the epoch.
+// That text must contain an epoch counter, or the number could itself be the epoch.
 std::optional<std::pair<double, string_view>> LabelOfRank(string_view line) {
   Scan scan{line};
   scan.SkipAny(" ", 8);
@@ -197,7 +197,7 @@ void ProgressReader::TakeCounters(Reading reading) {
   const bool heading = reading.unit == "epoch" && !reading.loss && !reading.loop.total &&
                        !reading.eta_s && !reading.result && !reading.named;
   if (!reading.loop.total && !heading && train_ && train_->loop.total) {
-    // This counter is less exact than the current one, so only the loss is taken.
+    // This counter is less precise than the current one, so only its loss is used.
     if (reading.loss) loss_ = reading.loss;
     return;
   }
@@ -240,7 +240,7 @@ void ProgressReader::SetEpoch(Counter epoch, bool completed, bool finished) {
   finished_ = finished && !completed_;
 }
 
-// Converts the epoch counter so that it starts at 1.
+// Makes the epoch counter start at 1.
 Reading ProgressReader::FromOne(Reading reading) const {
   if (from_zero_) {
     ++reading.loop.done;
@@ -387,7 +387,7 @@ double ProgressReader::EpochsDone() const {
   return std::max(0.0, epoch_->done - (completed_ || from_zero_ ? 0 : 1) + (finished_ ? 1 : 0));
 }
 
-// Whether the loop spans the whole run even though the program also prints epochs.
+// Returns true if the loop spans the whole run even though the program also prints epochs.
 bool ProgressReader::SpansEpochs() const {
   return run_loops_ && train_ && train_->unit != "epoch" && train_->loop.total == run_loops_;
 }

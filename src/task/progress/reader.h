@@ -25,7 +25,7 @@ class ProgressReader {
   void TakeExact(std::string_view line);
   void TakeBar(Reading bar);
   void TakeCounters(Reading reading);
-  // Reads a line that gives context for neighbouring lines.
+  // Reads a line that provides context for its neighbours.
   void TakeContext(std::string_view line);
   void TakeTable(std::string_view line);    // table of Stable-Baselines3
   void TakeColumns(std::string_view line);  // nerfstudio, OpenMM or LAMMPS table
@@ -34,7 +34,7 @@ class ProgressReader {
   bool TakeChainer(std::string_view line);
   void TakeTraining(Reading reading);
   void TakeEvaluation(const Reading& reading);
-  // Whether an unnamed bar next to another bar belongs to an evaluation.
+  // Returns true if an unnamed bar next to another bar belongs to an evaluation.
   bool IsEvaluationBar(const Reading& bar);
   // completed: the counter shows the number of finished epochs. finished: the current epoch is also
   // over.

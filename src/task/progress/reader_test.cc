@@ -17,7 +17,7 @@ Progress Read(std::string_view text) {
   return reader.Now();
 }
 
-// tests/progress/samples.jsonl has many more programs.
+// tests/progress/samples.jsonl covers many more programs.
 TEST(ProgressReader, ReadsABar) {
   const Progress progress =
       Read("Epoch 2/4:  50%|#####     | 50/100 [00:10<00:10,  5.00it/s, loss=0.25]");

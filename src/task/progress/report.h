@@ -32,14 +32,14 @@ struct ProgressReport {
     field("unit", report.unit, "What the innermost loop counts: step, iter, epoch, sample …",
           {.max_bytes = 16, .fits = IsUnit, .expected = "up to 16 lowercase letters"});
     field("done", report.done, "Number of units done.", kCount);
-    field("total", report.total, "Total number of units; null: not known.", kCount);
+    field("total", report.total, "Total number of units; null if unknown.", kCount);
     field("rate_per_s", report.rate_per_s, "Units per second, as printed by the program.", kCount);
     field("loss", report.loss, "The last training loss that the program printed.");
     field("epoch", report.epoch, "The current epoch, counted from 1.", kCount);
-    field("fraction", report.fraction, "Share of the whole run that is done; null: not known.",
+    field("fraction", report.fraction, "Fraction of the whole run that is done; null if unknown.",
           {.least = 0, .most = 1});
     field("ends_ms", report.ends_ms,
-          "When the run will probably end (ms since the epoch); null: not known.", {.low = 0});
+          "When the run will probably end (ms since the epoch); null if unknown.", {.low = 0});
     field("changed_ms", report.changed_ms, "When the counters last changed (ms since the epoch).",
           {.low = 0});
     field("longest_step_ms", report.longest_step_ms,
@@ -57,8 +57,8 @@ struct ProgressReport {
 std::string ToText(const ProgressReport& report);
 Result<ProgressReport> ParseProgressReport(std::string_view text);
 
-// Whether the progress has been unchanged for more than ten minutes and for more than ten times the
-// longest step.
+// Returns true if the progress has been unchanged for more than ten minutes and for more than ten
+// times the longest step.
 bool IsStalled(const ProgressReport& report, std::int64_t now_ms);
 
 }  // namespace carma::task

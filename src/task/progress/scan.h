@@ -18,7 +18,7 @@ struct Scan {
   void SkipAny(std::string_view these, std::size_t most = 1024);
   // Consumes characters while `holds` is true for them.
   std::string_view While(bool (*holds)(char));
-  // Accepts "12", "0.5", "1.07E+01" and "-0.4", but neither "nan" nor "inf".
+  // Accepts "12", "0.5", "1.07E+01" and "-0.4", but not "nan" or "inf".
   std::optional<double> Number();
   // Accepts "12" and numbers with the suffix k, K, M or G, such as "44.7M" for 44.7 million.
   // Rejects negative numbers.
@@ -30,7 +30,7 @@ struct Scan {
 
 bool IsDigit(char c);
 bool IsLetter(char c);
-// Whether the character can be part of a name such as "train_loss".
+// Returns true if the character can be part of a name such as "train_loss".
 bool IsNameChar(char c);
 // Find `word` as a whole word, ignoring case. `word` must be in lower case and begin with a letter.
 // FindWord returns npos if there is no match.

@@ -13,8 +13,8 @@ using std::string_view;
 // Reads lines from XGBoost and LightGBM ("[12] train-rmse:0.12"), clu ("[100] loss=0.5") and
 // CatBoost ("100: learn: 0.5 … remaining: 10.8s").
 std::optional<Reading> ReadBoosting(string_view line) {
-  // The counter may follow the head of a log line: "… writer.py:48] [1200] loss=2.4", "[10:00:00]
-  // [12] train-rmse".
+  // The counter may follow a log prefix: "… writer.py:48] [1200] loss=2.4", "[10:00:00] [12]
+  // train-rmse".
   const std::size_t head = line.find("] [");
   const string_view before = line.substr(0, head == string_view::npos ? 0 : head);
   const bool logged = !before.empty() && (IsLetter(before.front()) || before.contains(':'));

@@ -9,8 +9,8 @@ namespace {
 constexpr std::int64_t kFirstGapMs = 200;
 // The time to the next check is the run's age divided by this number.
 constexpr std::int64_t kGapShare = 20;
-// Beyond this fraction of the run, the speed of the whole run is more reliable than the printed
-// rate, which excludes evaluations and checkpoints.
+// Beyond this fraction of the run, its average speed is more reliable than the printed rate, which
+// excludes evaluations and checkpoints.
 constexpr double kLeastFraction = 0.01;
 constexpr std::int64_t kLeastSpanMs = 60'000;
 constexpr double kMostLeftMs = 1e12;
@@ -63,7 +63,7 @@ std::optional<ProgressReport> ProgressTracker::Look(std::int64_t now_ms) {
   for (std::size_t stream = 0; stream < kept_.size(); ++stream) {
     std::string_view data = kept_[stream];
     if (torn_[stream]) {
-      // The first line was cut off at its beginning, and its remaining digits could be misread.
+      // The beginning of the first line was cut off, and the remaining digits could be misread.
       const std::size_t end = std::min(data.find_first_of("\r\n"), data.size());
       reader_.Feed(static_cast<int>(stream), "\n");
       data.remove_prefix(end);
@@ -99,8 +99,8 @@ void ProgressTracker::Update(const Progress& progress, std::int64_t now_ms) {
   ExpectEnd(progress, now_ms);
 }
 
-// Predicts when the run will end. While the fraction does not change, as during an evaluation, the
-// prediction stays the same.
+// Predicts when the run will end. The prediction stays the same while the fraction does not change,
+// such as during an evaluation.
 void ProgressTracker::ExpectEnd(const Progress& progress, std::int64_t now_ms) {
   if (!progress.run_fraction) {
     first_.reset();

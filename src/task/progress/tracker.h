@@ -1,5 +1,5 @@
-// Follows the progress of one running program at a bounded cost: only a few KiB of output are kept
-// between two checks.
+// Follows the progress of one running program at bounded cost: only a few KiB of output are kept
+// between checks.
 #pragma once
 
 #include <array>
@@ -20,14 +20,14 @@ class ProgressTracker {
 
   // stream: 0 stdout, 1 stderr.
   void Take(int stream, std::string_view data);
-  // When to check next, by the clock that Look() uses; empty if there was no output since the last
-  // check.
+  // When to check next, on the clock used by Look(); empty if there has been no output since the
+  // last check.
   std::optional<std::int64_t> NextLookMs() const;
   // Checks the output. now_ms: since the Unix epoch. Returns the progress if it has changed.
   std::optional<ProgressReport> Look(std::int64_t now_ms);
 
  private:
-  // The progress at one moment of the run. The rate between two moments gives the expected end.
+  // Progress at one point in the run. The rate between two such points predicts the end.
   struct Moment {
     std::int64_t at_ms = 0;
     double fraction = 0;

@@ -36,8 +36,8 @@ bool Replace(std::string& line, const Words& words) {
   return true;
 }
 
-// Whether this byte begins an accented letter or a letter of a non-Latin alphabet. Excludes E2,
-// which begins the characters of progress bars.
+// Returns true if this byte begins an accented letter or a letter of a non-Latin alphabet. Excludes
+// E2, which begins the characters of progress bars.
 bool IsForeign(char c) {
   const auto byte = static_cast<unsigned char>(c);
   return byte >= 0xc3 && byte <= 0xed && byte != 0xe2;
