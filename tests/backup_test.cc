@@ -66,7 +66,7 @@ TEST_F(Backup, AServerContinuesFromACopyAndNoAttemptRunsTwice) {
   EXPECT_EQ(site.Task(held).priority, 5);
   EXPECT_EQ(site.Gpus()[1].state, "drain");
   EXPECT_FALSE(cli::GetTask(site.client(), later)) << "it was submitted after the copy";
-  // How the old attempt ended is unknown, so carmad kills its process and starts the task again.
+  // carmad cannot tell how the old attempt went, so it kills the process and starts the task again.
   EXPECT_TRUE(process.Ends());
   ASSERT_EQ(gated.Hear(), "2");
   gated.Open();
@@ -101,7 +101,7 @@ TEST_F(Backup, NeedsReadAccessAndReplacesFilesOnlyOnRequest) {
     EXPECT_EQ(stranger.code, 1);
     EXPECT_THAT(stranger.err, HasSubstr("only be read by root and the user that carmad runs as"));
   }
-  // The backup works without a daemon as well.
+  // The backup also works without a daemon.
   site.Stop(SIGKILL);
   EXPECT_TRUE(
       site.Carma({"backup", "--state-dir", site.state_dir(), site.folder() / "dead.db"}).Ok());

@@ -32,7 +32,7 @@ using ::testing::HasSubstr;
 using namespace std::string_literals;
 using Words = std::vector<std::string>;
 
-// Expects a one-line refusal that starts with the program's name.
+// Expects a one-line error message that starts with the program's name.
 void ExpectRefusal(const Ran& ran, int code, const std::vector<std::string>& pieces,
                    const std::string& what, const std::string& speaker = "carma: ") {
   EXPECT_FALSE(ran.late) << what;
@@ -203,7 +203,7 @@ class Raw {
         ::connect(fd_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
   }
   bool connected() const { return connected_; }
-  // Returns false once the other end has closed.
+  // Returns false once the other end has closed the connection.
   bool Send(std::string_view data) const {
     while (!data.empty()) {
       const ssize_t n = ::send(fd_.get(), data.data(), data.size(), MSG_NOSIGNAL);
@@ -322,7 +322,7 @@ class BadStore : public ::testing::Test {
     const Ran stopped = site.Stop(SIGTERM);
     ASSERT_EQ(stopped.code, 0) << stopped.Text();
   }
-  // The content of every file in the state folder except the lock, which a daemon takes before it
+  // The contents of every file in the state folder except the lock, which a daemon takes before it
   // reads any other file.
   std::map<std::string, std::string> Bytes() const {
     std::map<std::string, std::string> files;
@@ -453,7 +453,7 @@ TEST_F(FullDisk, SubmissionsAreRefusedAndWorkContinuesAfterwards) {
 
   Fill();
   Ran refused;
-  // Submissions are accepted until the little space left in the database files is used up.
+  // Submissions are accepted until the free space in the database files is used up.
   int accepted = 0;
   EXPECT_TRUE(Eventually([&] {
     refused = site.Carma({"submit", "--hold", "--", "/bin/true"});
@@ -464,7 +464,7 @@ TEST_F(FullDisk, SubmissionsAreRefusedAndWorkContinuesAfterwards) {
   EXPECT_THAT(site.Carma({"status"}).out, AllOf(HasSubstr("store"), HasSubstr("full")));
   EXPECT_EQ(site.Task(stays).state, "running");
 
-  // One of the two tasks ends while nothing can be written.
+  // One of the two tasks ends while the disk is still full.
   first.Open();
   ASSERT_TRUE(process.Ends());
   MakeSpace();

@@ -1,5 +1,5 @@
-// Tests that tasks with the same number never mix up their checkpoints, whether two daemons share a
-// working directory or one daemon continues there with a new database.
+// Tests that tasks with the same number never mix up their checkpoints, either when two daemons
+// share a working directory or when a daemon with a new database takes over the directory.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -15,8 +15,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// A script that stores its name ($0) as a checkpoint. If there is a checkpoint, it prints the
-// stored name instead.
+// Saves the script's name ($0) as a checkpoint, or prints the saved name if a checkpoint exists.
 constexpr const char* kModel =
     R"sh(mkdir -p "$CARMA_CHECKPOINT_DIR" && cd "$CARMA_CHECKPOINT_DIR" || exit 9
 if [ -e model ]; then echo "resumed $(cat model)"; else echo "new $0"; echo "$0" > model; fi)sh";

@@ -74,14 +74,14 @@ TEST_P(OutOfMemory, AnUnderestimatedTaskIsRetriedAndSucceeds) {
   EXPECT_TRUE(site.Carma({"drain", "1"}).Ok());
   const std::uint64_t neighbour = site.Train({"--gpu-mem", "8G"}, big);
   ASSERT_TRUE(Eventually([&] { return site.Task(neighbour).observed_mib >= 24'000; }));
-  // The neighbour's actual use is known by now: 16 GiB are free, so a request of 8 GiB fits.
+  // The neighbour's actual usage is known by now: 16 GiB are free, so an 8 GiB request fits.
   big.solo_s = 50;
   const std::uint64_t crashes = site.Train({"--gpu-mem", "8G"}, big);
   ASSERT_TRUE(Eventually([&] { return site.Task(crashes).ooms > 0; }));
   EXPECT_TRUE(site.Carma({"resume", "1"}).Ok());
   const api::TaskView task = site.Await(crashes);
   EXPECT_EQ(task.state, "succeeded") << task.reason_text << site.Output(crashes);
-  // The first retry has only a little more memory than requested, which may still be too little.
+  // The first retry gets only a little more memory than requested, which may still be too little.
   EXPECT_LE(task.ooms, std::string_view(mode) == "exclusive" ? 1 : 2);
   EXPECT_EQ(task.attempt, task.ooms + 1);
   EXPECT_EQ(task.gpu_indices.at(0), 1);

@@ -209,8 +209,8 @@ TEST_F(DailyLife, AClosedTerminalEndsNeitherTheDaemonNorItsTasks) {
   }
 }
 
-// The network between a terminal and its window fails: nothing reads the terminal, and there is no
-// hangup.
+// Simulates a lost connection to the terminal window: nothing reads the terminal, and no hangup
+// arrives.
 TEST_F(DailyLife, AnUnreadTerminalDelaysNoOtherTask) {
   Terminal terminal("exec " + Program("carmad") + " --config " + site.config_file());
   ASSERT_TRUE(Eventually([&] { return cli::ListGpus(site.client()).has_value(); }));

@@ -1,4 +1,4 @@
-// Tests a daemon that gets its counters from DCGM, with a script in place of dcgmi.
+// Tests a daemon that gets its counters from DCGM, using a script in place of dcgmi.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

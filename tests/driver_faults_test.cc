@@ -15,7 +15,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using Words = std::vector<std::string>;
 
-// How quickly the daemon must respond while the driver hangs.
+// Response deadline for the daemon while the driver hangs.
 constexpr std::chrono::seconds kPrompt{5};
 
 class DriverFaults : public ::testing::Test {

@@ -1,5 +1,5 @@
-// Tests how a task's memory need is predicted from its summary, learned when it ends, and used for
-// the next run.
+// Tests how a task's memory requirement is predicted from its model summary, learned when the task
+// ends, and used for the next run.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -55,7 +55,7 @@ class Estimates : public ::testing::Test {
     WriteText(path, text, mode);
     return path;
   }
-  // Submits a training task that takes 200 simulated seconds and is described by a summary.
+  // Submits a training task that has a model summary and takes 200 simulated seconds.
   std::uint64_t Train(std::int64_t memory_mib, int seed, const std::string& batch = "32",
                       const std::string& then = "", Words options = {}) const {
     std::string command;
@@ -153,7 +153,7 @@ TEST_F(Estimates, ADryRunShowsThePrediction) {
   EXPECT_THAT(site.Carma({"list", "--all", "--no-header"}).out, IsEmpty()) << "nothing was kept";
 }
 
-// The script does not train anything. CARMA only reads its text.
+// The script trains nothing; CARMA only reads its text.
 TEST_F(Estimates, AFineTuningScriptHasAnEstimateWithoutOptions) {
   const std::string model = site.out_dir() + "/model";
   ASSERT_TRUE(base::MakeDirs(model));

@@ -54,7 +54,7 @@ Function* Real(Function*, const char* name) {
   return reinterpret_cast<Function*>(::dlsym(RTLD_NEXT, name));
 }
 
-// error: what the kernel returns when it refuses this kind of call.
+// error: what the kernel returns when this kind of call fails.
 template <class Function, class... Arguments>
 auto Call(const char* name, int error, Function* function, Arguments... arguments) {
   if (Fails(name)) {

@@ -6,8 +6,8 @@
 
 namespace carma::system_test {
 
-// The layout of the file that the test and the library share. The variable FAILING_CALLS holds the
-// file's path.
+// The layout of the file that the test and the library share. The environment variable
+// FAILING_CALLS holds the file's path.
 struct CallOrders {
   std::atomic<std::int64_t> calls;  // number of calls since the test last set this to 0
   std::atomic<std::int64_t> first;  // calls from this number on fail, counted from 1; 0: none

@@ -1,5 +1,5 @@
-// Tests a machine that refuses a descriptor, thread or process at any single call. carmad survives,
-// no task fails because of the refusal, and carmad serves again afterwards.
+// Tests that carmad survives if any single call fails to create a descriptor, thread or process. No
+// task may fail because of it, and carmad must work normally again afterwards.
 #include "tests/failing_calls.h"
 
 #include <fcntl.h>
@@ -34,7 +34,7 @@ class FailingCalls : public ::testing::Test {
   std::map<std::string, std::string> Environment() const {
     return {{"LD_PRELOAD", CARMA_FAILING_CALLS_LIBRARY}, {"FAILING_CALLS", file_}};
   }
-  // Makes calls number `first` to `last` fail, counting from now.
+  // Makes calls `first` through `last` fail, counting from now.
   void Fail(std::int64_t first, std::int64_t last) {
     orders_->first = orders_->last = 0;
     orders_->calls = 0;
@@ -69,7 +69,7 @@ class FailingCalls : public ::testing::Test {
   bool Lives() const {
     return !WaitReadable(site_.daemon().end_fd(), std::chrono::milliseconds(0));
   }
-  // Submits a task, which must succeed even though calls number `first` to `last` fail. Returns how
+  // Submits a task, which must succeed even though calls `first` through `last` fail. Returns how
   // many calls were made.
   std::int64_t Work(std::int64_t first, std::int64_t last) {
     Fail(first, last);

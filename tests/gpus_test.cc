@@ -1,4 +1,4 @@
-// Tests the current and past values that the daemon reports about its GPUs.
+// Tests the current and historical GPU values that the daemon reports.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -50,7 +50,7 @@ std::optional<double> HighestSm(const api::GpuHistoryView& gpu) {
 
 TEST_F(Gpus, ShowTheirHistoryAfterARestart) {
   const std::uint64_t id = site.Train({}, {.memory_mib = 4000, .solo_s = 1e6, .sm_active = 0.5});
-  // The span reaches back so far that the database is read outside the event loop.
+  // The requested history is so long that the database is read outside the event loop.
   const auto books = [this](const std::string& uuid) {
     const auto ever = site.client().Get("/v1/gpus/" + uuid + "/history?from_ms=0&points=1");
     EXPECT_TRUE(ever) << ever.error().message;

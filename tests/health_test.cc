@@ -311,8 +311,8 @@ class IdleHolders : public Health {
  protected:
   IdleHolders() {
     site.Set("idle.after", "\"5m\"");
-    // Ten periods without a reading would count as a gap, so the period is long enough to avoid
-    // this even on a busy machine.
+    // Ten periods without a reading count as a gap, so the period is long enough to avoid one even
+    // on a busy machine.
     site.Set("monitor.sample_period", "\"1m\"");
     site.Set("monitor.window", "\"2m\"");
     const std::string tell = site.folder() / "tell";
@@ -347,7 +347,7 @@ TEST_F(IdleHolders, AreReportedUntilTheyWork) {
                     HasSubstr("\"task\":" + std::to_string(id)), HasSubstr("\"action\":\"tell\"")));
   EXPECT_THAT(site.client().Get("/metrics").value_or(""), HasSubstr("carma_idle_holders 1"));
 
-  // If the daemon is killed while it sends a notice, it sends the notice again.
+  // A daemon that is killed while sending a notice sends it again after the restart.
   ASSERT_TRUE(Eventually([&] {
     const std::string history = site.Carma({"history"}).out;
     return history.find(" notified") != std::string::npos;

@@ -1,4 +1,4 @@
-// Tests the server's cores and memory, and tasks without a GPU, with real processes.
+// Tests how cores and host memory are allotted, and tasks without a GPU, using real processes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -18,7 +18,7 @@ using Words = std::vector<std::string>;
 
 class Host : public ::testing::Test {
  protected:
-  // Promises these amounts to tasks, regardless of what this machine has.
+  // The cores and memory that tasks can get, regardless of what this machine has.
   Site site{{.shape = "1xA100-40GB", .settings = {{"host.cpus", "4"}, {"host.memory", "\"8G\""}}}};
 };
 

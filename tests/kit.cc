@@ -73,12 +73,11 @@ void KillLeftovers(const std::string& folder) {
   }
 }
 
-// Settings for a server whose clock runs a thousand times faster than real time, on a machine that
-// is busy with other tests. Samples are rare and never count as too old, however slow the machine
-// is.
+// Settings for a server whose clock runs a thousand times faster than real time on a machine busy
+// with other tests. Samples are infrequent and never count as stale, however slow the machine is.
 std::map<std::string, std::string> UsualSettings() {
-  // Tasks share GPUs through streams, with as many neighbours as under MPS, so that no test depends
-  // on NVIDIA's programs on this machine.
+  // Tasks share GPUs through streams, so that no test depends on the NVIDIA programs installed on
+  // this machine. As many neighbours are allowed as under MPS.
   return {{"collocation.method", "\"streams\""}, {"collocation.streams_sm_cap", "0.8"},
           {"collocation.streams_tasks", "16"},   {"daemon.log_level", "\"info\""},
           {"monitor.sample_period", "\"5s\""},   {"monitor.window", "\"20s\""},
@@ -337,7 +336,7 @@ std::vector<pid_t> Site::Processes(const std::string& name) const {
     if (words.find(folder_.path() + "/") != std::string::npos)
       pids.push_back(static_cast<pid_t>(*pid));
   }
-  // A child that a shim has just forked has the shim's name until it execs the task.
+  // A newly forked child of a shim keeps the shim's name until it execs the task.
   const std::vector<pid_t> all = pids;
   std::erase_if(pids, [&](pid_t pid) {
     const auto stat = base::ReadProcessStat(pid);
@@ -349,7 +348,7 @@ std::vector<pid_t> Site::Processes(const std::string& name) const {
 void Site::ExpectIdle() {
   const Ran audit = SimGpu({"audit"});
   EXPECT_TRUE(audit.Ok()) << audit.Text();
-  // The daemon notices freed memory with its next sample.
+  // The daemon notices freed memory at its next sample.
   std::string held;
   EXPECT_TRUE(Eventually([&] {
     held.clear();

@@ -19,10 +19,10 @@ namespace carma::system_test {
 // The full path of a program that was built with this test, such as "carmad".
 std::string Program(const std::string& name);
 bool IsRoot();
-// The unprivileged user "nobody", who is not the user that runs the test.
+// The unprivileged user "nobody", never the user running the test.
 uid_t OtherUser();
 
-// A folder that every user may enter and write to. It is removed with the object.
+// A folder that every user may enter and write to. Removed by the destructor.
 class Folder {
  public:
   Folder();
@@ -39,8 +39,8 @@ class Folder {
 void WriteText(const std::string& path, const std::string& text, unsigned mode = 0644);
 // Returns an empty string if there is no such file.
 std::string ReadText(const std::string& path);
-// Checks a condition repeatedly. Returns true as soon as it holds, or false at the deadline. For
-// conditions that no event announces, such as a GPU's health; Site::Await waits for a task to end.
+// Polls a condition. Returns true as soon as it holds, or false on timeout. For conditions that
+// trigger no event, such as a GPU's health; use Site::Await to wait for a task to end.
 bool Eventually(const std::function<bool()>& condition,
                 std::chrono::milliseconds deadline = kDeadline);
 
@@ -57,8 +57,8 @@ struct SiteOptions {
   std::string shape = "2xA100-40GB";
   double time_scale = 1000;
   bool memory_limits = false;  // the driver limits the memory of cgroups
-  // Keys with values as in a configuration file, such as "policy.mapper" -> "\"lug\"". They are
-  // added to the kit's own settings, which suit the time scale.
+  // Configuration keys and values, such as "policy.mapper" -> "\"lug\"". They are added to the
+  // kit's own settings, which suit the time scale.
   std::map<std::string, std::string> settings = {};
 };
 
@@ -79,8 +79,8 @@ class Site {
   void UsePrograms(const std::string& folder) { programs_ = folder; }
   void Set(const std::string& key, const std::string& value);
 
-  // Starts carmad. With wait_gpus, returns once tasks can be submitted, otherwise once carmad
-  // listens. Fails the test if the daemon exits instead.
+  // Starts carmad. With wait_gpus, returns once tasks can be submitted; otherwise, once carmad is
+  // listening. Fails the test if the daemon exits instead.
   void Start(bool wait_gpus = true, const RunOptions& options = {});
   Child& daemon() { return daemon_; }
   // Sends the signal and waits for the daemon to exit.
@@ -100,8 +100,8 @@ class Site {
   std::uint64_t Train(std::vector<std::string> options, const Training& training) const;
 
   api::Client& client() { return client_; }
-  // Makes a request as another user of this machine (needs root); returns the daemon's response or
-  // its error message.
+  // Makes a request as another local user (requires root). Returns the daemon's response or error
+  // message.
   std::string CallAs(uid_t uid, const std::string& method, const std::string& target,
                      const std::string& body = "") const;
   api::TaskView Task(std::uint64_t id);
@@ -109,12 +109,12 @@ class Site {
   api::TaskView Await(std::uint64_t id, std::chrono::seconds deadline = kDeadline);
   // Waits until the task is in this state, and returns the task.
   api::TaskView AwaitState(std::uint64_t id, const std::string& state);
-  // Waits until this is the task's reason for waiting, such as "GpuMemory".
+  // Waits until the task reports this reason for waiting, such as "GpuMemory".
   void ExpectWaits(std::uint64_t id, const std::string& reason);
   std::vector<api::GpuView> Gpus();
   api::StatusView Status();
   std::vector<api::EventView> History(std::uint64_t id);
-  // The text in the task's output file.
+  // The contents of the task's output file.
   std::string Output(std::uint64_t id);
 
   // Cancels every unfinished task of every user.
@@ -124,8 +124,7 @@ class Site {
   Ran SimGpu(std::vector<std::string> args) const;
   // The PIDs of this server's running programs with this name.
   std::vector<pid_t> Processes(const std::string& name) const;
-  // Expects that no task holds GPU memory, neither on the simulated GPUs nor in the daemon's
-  // records.
+  // Expects that no task holds GPU memory, either on the simulated GPUs or in the daemon's records.
   void ExpectIdle();
 
  private:

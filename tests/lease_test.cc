@@ -70,7 +70,7 @@ TEST_F(Lease, IsATaskWhileItsProcessLives) {
   EXPECT_THAT(site.Carma({"explain", "1"}).out, HasSubstr("running"));
   EXPECT_THAT(site.client().Get("/metrics").value_or(""),
               HasSubstr("carma_leases{state=\"adopted\"} 1\n"));
-  // A waiting lease is in the queue like a task, and ends when its process exits.
+  // A waiting lease is queued like a task, and ends when its process exits.
   const Ran held =
       site.Carma({"submit", "--parsable", "-G", "2", "--exclusive", "--", "/bin/true"});
   ASSERT_EQ(held.out, "2\n") << held.Text();
@@ -144,7 +144,7 @@ TEST_F(Lease, AStoppedProcessTakesItsGpusWhenItContinues) {
   Child waiting = Ask("echo $CUDA_VISIBLE_DEVICES", {"--exclusive", "-G", "2"});
   ExpectWaiting(1);
   waiting.Signal(SIGSTOP);
-  // Waits until the process has really stopped. Otherwise, it could still take the GPUs.
+  // Until the process has really stopped, it could still take the GPUs.
   ASSERT_TRUE(Eventually([&] {
     const auto stat = base::ReadProcessStat(waiting.pid());
     return stat && stat->state == 'T';

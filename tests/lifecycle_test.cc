@@ -47,8 +47,8 @@ class Lifecycle : public ::testing::Test {
   Site site;
 };
 
-// carmad reads the GPUs for the first time before its engine opens. A task must be able to start
-// from that reading, because the next one comes only after 60 s.
+// carmad first reads the GPUs before its engine opens. A task must be able to start based on that
+// reading, because the next one comes 60 s later.
 TEST(FirstTask, DoesNotWaitForTheSecondReading) {
   Site site({.time_scale = 1,
              .settings = {{"monitor.sample_period", "\"60s\""}, {"monitor.window", "\"120s\""}}});
@@ -132,7 +132,8 @@ TEST_F(Lifecycle, AScriptsDirectivesCountAndTheCommandLineWins) {
                                  task.gpu_uuids.at(1) + "\n");
 }
 
-// Submits a Slurm script with an array, Slurm's variables, output in a new folder, and srun.
+// Submits a Slurm script that has an array, writes output to a new folder, and uses srun and
+// Slurm's variables.
 TEST_F(Lifecycle, AScriptForSlurmRunsAsItWouldThere) {
   const std::string script =
       WriteFile("job.sh",
@@ -483,7 +484,7 @@ TEST_F(SeveralUsers, AForkBombLeavesOtherUsersTheirProcesses) {
   site.Stop(SIGTERM);
   site.Set("task.max_processes", "40");
   site.Start();
-  // The limit counts all processes of a user on this machine, so no other test may run as this
+  // The limit covers all of a user's processes on this machine, so no other test may run as this
   // user.
   const RunOptions games{.uid = ::getpwnam("games")->pw_uid};
   const std::uint64_t bomb =

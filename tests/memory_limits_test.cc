@@ -49,7 +49,7 @@ class MemoryLimits : public ::testing::TestWithParam<const char*> {
         << site.Task(id).reason_text << site.Output(id);
     return site.Task(id);
   }
-  // Submits a task of eight processes, which ends when one of them fails.
+  // Submits an eight-process task that ends when one of its processes fails.
   std::uint64_t SubmitEight(Words options, const Training& each) {
     const std::string one = base::Join(SimTask(each), " ");
     const std::string all =
@@ -69,8 +69,8 @@ TEST_P(MemoryLimits, StopOnlyTheTaskAboveItsPromise) {
   const std::uint64_t neighbour =
       site.Train({"--gpu-mem", "12G"}, {.memory_mib = 11'000, .solo_s = kLongRun});
   AwaitMemory(neighbour, 11'000);
-  // The processes take 16 000 MiB in total. No single process takes more than a quarter of the
-  // promised 8 GiB, and the GPU has 28 GiB left.
+  // Together, the processes allocate 16,000 MiB, although each stays below a quarter of the
+  // promised 8 GiB. The GPU itself still has 28 GiB free.
   const std::uint64_t eight =
       SubmitEight({"--gpu-mem", "8G", "--retries", "0"},
                   {.memory_mib = 2'000, .solo_s = kLongRun, .sm_active = 0.05});

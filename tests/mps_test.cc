@@ -85,7 +85,7 @@ class Mps : public ::testing::Test {
     ASSERT_TRUE(server);
     ::kill(static_cast<pid_t>(*server), SIGKILL);
   }
-  // Waits until the task computes as a client of an MPS server.
+  // Waits until the task is running as a client of an MPS server.
   api::TaskView AwaitClient(std::uint64_t id, int attempt = 1) {
     api::TaskView view;
     EXPECT_TRUE(Eventually([&] {
@@ -101,8 +101,9 @@ class Mps : public ::testing::Test {
     EXPECT_TRUE(Eventually([&] { return Servers().empty(); })) << "a control daemon still runs";
   }
 
-  // Cancels one of a server's two clients. This client ignores SIGTERM, and killing it while it
-  // computes would also take down the server and the other client. So the server must terminate it.
+  // Cancels one of a server's two clients. This client ignores SIGTERM, and killing it during a
+  // computation would also take down the server and the other client, so the server must terminate
+  // it.
   void ExpectTheCancelledClientGoesAlone() {
     Training stubborn = kSmall;
     stubborn.more = {"--ignore-term"};
@@ -334,7 +335,7 @@ TEST_P(MpsBranch, TasksRunWithoutAControlDaemonThatDoesNotServe) {
   for (const auto& each : kCases) {
     Behave(each.behaviour);
     api::TaskView task;
-    // During the back-off after the previous case, the task still shows the cause of that case.
+    // While backing off, CARMA still shows the cause from the previous case.
     EXPECT_TRUE(Eventually([&] {
       task = site.Await(site.Train({"--gpu-mem", "4000"}, {.memory_mib = 3000, .solo_s = 5}));
       EXPECT_EQ(task.state, "succeeded") << task.reason_text << site.Output(task.id);

@@ -1,5 +1,5 @@
-// Tests edits to waiting tasks and the notices sent when tasks end, with complete programs, a
-// stand-in for sendmail and a daemon that is killed.
+// Tests edits to waiting tasks and the notices sent when tasks end, using the real programs, a fake
+// sendmail and a daemon that gets killed.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

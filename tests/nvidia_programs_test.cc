@@ -32,8 +32,8 @@ MpsControl::Deadline Soon(std::chrono::milliseconds span = kPatience) {
   return std::chrono::steady_clock::now() + span;
 }
 
-// Removes the driver's device file. CUDA's library creates this file if root uses the library on a
-// machine without a driver.
+// Removes the driver's device file, which the CUDA library creates if root uses it on a machine
+// without a driver.
 class DeviceFile : public ::testing::Environment {
  public:
   void TearDown() override {

@@ -1,7 +1,7 @@
-// Runs two pilots in one working directory, where their tasks have the same numbers, while pilots,
-// daemons, shims and GPU readers are killed. Every task and lease must end once, with its own exit
-// code. No attempt may start twice, and no task may read the checkpoint or write the output of
-// another task. CARMA_STRESS_TASKS=3000 CARMA_STRESS_KILLS=300 runs the long form.
+// Runs two pilots in one working directory, with the same task numbers, while killing pilots,
+// daemons, shims and GPU readers. Every task and lease must end once, with its own exit code. No
+// attempt may start twice, and no task may read another task's checkpoint or write to its output.
+// CARMA_STRESS_TASKS=3000 CARMA_STRESS_KILLS=300 runs the long form.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -28,8 +28,8 @@ constexpr std::size_t kMostLeases = 12;  // at the same time
 constexpr int kLeaseCodes = 100;
 constexpr std::chrono::minutes kAllEnd{10};
 
-// Usage: work.sh SIDE quick|saver, or work.sh SIDE lease NUMBER. The script records each of its
-// starts. A saver also records whose checkpoint it continues from.
+// Usage: work.sh SIDE quick|saver, or work.sh SIDE lease NUMBER. The script records each start; a
+// saver also records whose checkpoint it resumed from.
 constexpr char kWork[] = R"sh(
 me=$1.$CARMA_TASK_ID
 if [ "$2" = lease ]; then
@@ -142,7 +142,7 @@ class PilotKills : public ::testing::Test {
 
   void Submit(const Side& side, std::int64_t count, const std::string& array_end, const char* kind,
               std::vector<std::string> options) const {
-    // With this priority, leases go before tasks, so that some leases are always running.
+    // This priority puts leases ahead of tasks, so some leases are always running.
     std::vector<std::string> words = {
         Program("carma"), "submit", "--memory", "20G",
         "--priority",     "-10",    "-a",       fmt::format("1-{}{}", count, array_end)};

@@ -70,7 +70,7 @@ class Pilot : public ::testing::Test {
     words.insert(words.begin(), Program("carma"));
     return RunProgram(words, options);
   }
-  // Writes a script of submissions for the pilot to run.
+  // Writes a script of submit commands for the pilot to run.
   std::string Script(const std::string& name, const std::string& lines) const {
     const std::string path = site.folder() / name;
     WriteText(path, "#!/bin/sh\nset -e\ncarma() { " + Program("carma") + " \"$@\"; }\n" + lines,

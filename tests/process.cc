@@ -225,7 +225,7 @@ bool WaitReadable(int fd, std::chrono::milliseconds deadline) {
 Bell::Bell(std::string path) : path_(std::move(path)) {
   EXPECT_EQ(::mkfifo(path_.c_str(), 0666), 0) << path_;
   ::chmod(path_.c_str(), 0666);
-  // Also opened for writing, so that the FIFO reports no end of file between two writers.
+  // Also opened for writing, so that the FIFO reports no end of file between writers.
   fd_.reset(::open(path_.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK));
 }
 

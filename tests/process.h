@@ -1,5 +1,5 @@
 // Starts programs as children of a test, gives them input, and waits for them with a deadline,
-// never for a fixed time.
+// never with a fixed sleep.
 #pragma once
 
 #include <sys/resource.h>
@@ -39,7 +39,7 @@ struct RunOptions {
 };
 
 // A running program. Its output goes to anonymous files, so the program never waits for a reader.
-// The destructor kills a program that is still running.
+// The destructor kills the program if it is still running.
 class Child {
  public:
   // If the program cannot be started, fails the test and returns a child that has already exited.
@@ -51,7 +51,7 @@ class Child {
   ~Child();
 
   pid_t pid() const { return pid_; }
-  // True from the start until Wait() has returned.
+  // True from Start() until Wait() has returned.
   bool started() const { return pid_ > 0; }
   // A descriptor that is readable once the program has exited.
   int end_fd() const { return pidfd_.get(); }
@@ -68,7 +68,7 @@ class Child {
 Ran RunProgram(const std::vector<std::string>& argv, const RunOptions& options = {});
 
 // Calls the function in a child process as this user, with this user's groups, and returns its
-// result; needs root.
+// result. Requires root.
 std::string CallAsUser(uid_t uid, const std::function<std::string()>& function);
 
 // Waits until the descriptor is readable. Returns false at the deadline.

@@ -81,7 +81,7 @@ class Profile : public ::testing::Test {
     const std::string text = ReadText(Results() + "/runs.jsonl");
     return static_cast<std::size_t>(std::ranges::count(text, '\n'));
   }
-  // Expects that neither a process nor an MPS daemon is left on the GPUs.
+  // Expects that no process or MPS daemon is left on the GPUs.
   void ExpectNothingLeft() const {
     EXPECT_TRUE(Eventually([&] { return site.SimGpu({"audit"}).code == 0; }))
         << site.SimGpu({"audit"}).Text();

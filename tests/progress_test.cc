@@ -1,4 +1,4 @@
-// Tests that the progress that tasks print appears wherever the server reports it.
+// Tests that progress printed by tasks appears everywhere the server reports it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -20,7 +20,7 @@ class ProgressTest : public ::testing::Test {
     options.insert(options.end(), {"--", "/bin/sh", "-c", command + "; exec sleep 600"});
     return site.Submit(std::move(options));
   }
-  // Waits until the task has completed this number of steps; returns false at the deadline.
+  // Waits until the task has completed this many steps; returns false on timeout.
   bool Reaches(std::uint64_t id, double done) {
     return Eventually([&] {
       const api::TaskView task = site.Task(id);
@@ -75,8 +75,8 @@ TEST_F(ProgressTest, IsNotReadIfTheUserOptsOut) {
 }
 
 TEST_F(ProgressTest, ShowsNothingOfAHostileOutput) {
-  // Print the text from a file and not from the command line, which CARMA shows exactly as the user
-  // typed it.
+  // Print the text from a file rather than from the command line, which CARMA shows exactly as the
+  // user typed it.
   const std::string file = site.folder() / "hostile";
   WriteText(file, "\n\033[2J\033]0;<b>\aEpoch 1/2 <b>:  60%|##| 60/100 [00:10<00:10, 5.00<b>/s]");
   const std::uint64_t id =

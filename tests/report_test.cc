@@ -128,7 +128,7 @@ TEST_F(Reports, CompareActivityWithEarlierRuns) {
   EXPECT_THAT(of_activity(0), IsEmpty()) << "nothing was known about the first task";
   ASSERT_THAT(of_activity(1), SizeIs(1));
   EXPECT_EQ(of_activity(1)[0].by, "history");
-  // The clock runs so fast that readings after the end of the work may lower these values.
+  // The clock runs so fast that readings taken after the work has ended may lower these values.
   for (const double told : {of_activity(1)[0].predicted, of_activity(1)[0].seen}) {
     EXPECT_GT(told, 0);
     EXPECT_LT(told, 0.55);

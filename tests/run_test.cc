@@ -26,8 +26,8 @@ class Run : public ::testing::Test {
   Site site{{.shape = "1xA100-40GB"}};
 };
 
-// Runs `carma …` in a separate terminal. With `then`, it runs as a job of a shell that executes
-// `then` as soon as the job has stopped.
+// Runs `carma …` in a separate terminal. If `then` is given, the command runs as a job of a shell,
+// which executes `then` once the job has stopped.
 class AtTerminal {
  public:
   AtTerminal(const Site& site, Words words, const std::string& then = "") {

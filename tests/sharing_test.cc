@@ -1,5 +1,5 @@
-// Tests many users on one server. Limits hold no matter what is killed, the accounts add up, and
-// users cannot reach each other's data.
+// Tests many users on one server. Limits must hold no matter what is killed, accounts must add up,
+// and users must not reach each other's data.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -32,7 +32,7 @@ std::vector<api::TaskView> AllTasks(Site& site) {
   return page ? page->tasks : std::vector<api::TaskView>();
 }
 
-// The largest number of GPUs that these ended tasks held at the same time.
+// The peak number of GPUs held at the same time by these finished tasks.
 std::int64_t MostGpusAtOnce(const std::vector<api::TaskView>& tasks) {
   // Ends sort before starts, so an end and a start at the same moment do not overlap.
   std::vector<std::pair<std::int64_t, std::int64_t>> steps;
@@ -52,8 +52,7 @@ class Sharing : public ::testing::Test {
   Site site{{.shape = "4xA100-40GB"}};
 };
 
-// Tasks are short compared with the time between kills, so that kills happen during starts and
-// ends.
+// Tasks are short relative to the time between kills, so that kills hit starts and ends.
 TEST_F(Sharing, LimitsAndAccountsAreRightAfterFortyKills) {
   constexpr int kKills = 40, kTasks = 120;
   site.Set("limits.rules", R"(["user=* running=3 gpus=4"])");
@@ -84,8 +83,8 @@ TEST_F(Sharing, LimitsAndAccountsAreRightAfterFortyKills) {
   std::vector<api::TaskView> one_each = tasks;
   for (api::TaskView& task : one_each) task.gpus = 1;
   EXPECT_LE(MostGpusAtOnce(one_each), 3) << "running tasks";
-  // Usage must agree with the database, which also has attempts that never got a process because
-  // the daemon was killed after it had decided to start them.
+  // Usage must agree with the database. Some attempts in the database never got a process, because
+  // the daemon was killed after deciding to start them.
   const Ran sum =
       RunProgram({"python3", "-c",
                   "import sqlite3, sys\n"

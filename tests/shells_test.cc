@@ -1,4 +1,4 @@
-// Tests the command's shell completion and its help.
+// Tests the shell completions and the help of `carma`.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -26,8 +26,8 @@ using Words = std::vector<std::string>;
 
 constexpr int kSteps = 5;
 
-// A task that performs a step for each byte written to its gate and reports the step's number. If
-// asked to checkpoint, the task stores its progress and exits.
+// A task that performs one step for each byte written to its gate and reports the step number. When
+// asked to checkpoint, it saves its progress and exits.
 constexpr const char* kSaver = R"(import os, signal, sys
 path = os.environ["CARMA_CHECKPOINT_DIR"] + "/step"
 done = int(open(path).read()) if os.path.exists(path) else 0
@@ -131,7 +131,7 @@ TEST_F(Shutdown, TasksCheckpointAndContinueAfterTheBoot) {
     saver->Step();
     ASSERT_EQ(saver->Hear(), "2");
   }
-  // During an upgrade or removal, the unit may stop without a shutdown.
+  // Upgrading or removing the package may stop the unit while the machine stays up.
   const Ran nothing = StartAtShutdown().Wait();
   EXPECT_TRUE(nothing.Ok()) << nothing.Text();
   EXPECT_EQ(nothing.out, "");

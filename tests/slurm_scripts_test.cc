@@ -28,7 +28,7 @@ class SlurmScripts : public ::testing::Test {
     WriteText(site.out_dir() + "/" + name, "#!/bin/bash\n" + text, 0755);
     return name;
   }
-  // The lines of the task's output, sorted because its processes write in any order.
+  // The lines of the task's output, sorted because its processes write in no fixed order.
   std::vector<std::string> LinesOf(std::uint64_t id) {
     const std::string text = site.Output(id);
     std::vector<std::string> lines;
@@ -171,7 +171,7 @@ TEST_F(SpinningScripts, AScriptThatRequeuesItselfAtOnceIsSlowed) {
   site.ExpectWaits(id, "Backoff");
   EXPECT_GE(site.Task(id).attempt, 2) << "there is no pause the first time";
   EXPECT_THAT(Explained(id), HasSubstr("Requeued within a minute of starting, "));
-  // The task's owner may end the pause.
+  // The task's owner may cut the back-off short.
   const int attempt = site.Task(id).attempt;
   EXPECT_EQ(site.Carma({"requeue", std::to_string(id)}).code, 0);
   EXPECT_TRUE(Eventually([&] { return site.Task(id).attempt > attempt; }));

@@ -160,7 +160,7 @@ TEST_F(Stress, NoAttemptBeginsTwiceAlthoughEverythingIsKilled) {
     if (which < 6) continue;
     site_.Stop(SIGKILL);
     ++killed_["carmad"];
-    // Tries again if an exiting shim removes its own files at the same time.
+    // Retries because an exiting shim may be removing its own files at the same time.
     std::error_code again;
     do {
       if (killed_["carmad"] == 5)

@@ -1,4 +1,4 @@
-// Reads the words and options of one clause of a scenario and records the first error.
+// Parses the words and options of one scenario clause and records the first error.
 #pragma once
 
 #include <cstdint>

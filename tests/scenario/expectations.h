@@ -1,4 +1,4 @@
-// Compares the expectations in a scenario's lines with the core's actions and explanations.
+// Checks a scenario's expectations against the core's actions and explanations.
 #pragma once
 
 #include <optional>
@@ -12,7 +12,7 @@
 
 namespace carma::sim {
 
-// A description of the first difference from an expectation; empty if there is none.
+// Describes the first unmet expectation; empty if all were met.
 using Mismatch = std::optional<std::string>;
 
 class Expectations {

@@ -25,8 +25,8 @@ std::string_view KindName(News::Kind kind);
 std::string TimeText(core::Time time);
 // Formats the news like an expectation: "start t1 gpu=0 claim_mib=12000 attempt=1 at=12.5s".
 std::string Describe(const News& news);
-// True for a start, stop, warning, ask (to checkpoint) or reject that no line expects. A scenario
-// may ignore all other news.
+// True for a start, stop, warning, ask (to checkpoint) or reject that no line expects. Scenarios
+// may ignore other news.
 bool Unexpected(const News& news);
 
 }  // namespace carma::sim

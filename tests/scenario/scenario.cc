@@ -21,7 +21,7 @@ constexpr std::size_t kMaxGpus = 64;
 constexpr std::int64_t kMaxGpuMib = std::int64_t{1} << 24;
 
 // A verb and the words that may follow it. Words in `flags` have no value, and words in `options`
-// have one. "t" among the options stands for any task.
+// have one. "t" in `options` stands for any task.
 struct VerbEntry {
   std::string_view verb;
   std::size_t words;  // number of words, not counting flags
@@ -80,13 +80,13 @@ constexpr std::array kExpects{
     VerbEntry{"wake", 1, "", ""},
     VerbEntry{"reason", 2, "", "gpu text"},
     VerbEntry{"state", 2, "", ""},
-    // The words are a task and the latest time at which it is expected to start, or `unknown`.
+    // Words: a task, and the latest time it is expected to start or `unknown`.
     VerbEntry{"latest", 2, "", ""},
     VerbEntry{"sharing", 2, "", "limit_mib threads note"},
     VerbEntry{"idle", 1, "", "since"},
     VerbEntry{"busy", 1, "", ""},
     VerbEntry{"free", 0, "", "gpu mib"},
-    // The machine's cores and memory that are promised to a running task.
+    // Cores and host memory promised to a running task.
     VerbEntry{"promised", 1, "", "cpus mib cores"},
     VerbEntry{"unpromised", 0, "", "cpus mib"},  // promised to no task
     VerbEntry{"reserved", 0, "nobody", "gpu for"},
@@ -287,8 +287,8 @@ class Parser {
     if (words[0] == "at") return At(words);
     if (words[0] == "expect") {
       if (scenario_.lines.empty()) return Bad("'expect' before the first 'at'");
-      // Error messages about the expectation show its own line number and the time of the previous
-      // line.
+      // An expectation keeps its own line number for error messages, but shares the time of the
+      // previous line.
       scenario_.lines.push_back(
           {.number = number_, .at = scenario_.lines.back().at, .continues = true});
       return Clauses(words, 0);
@@ -428,7 +428,7 @@ class Parser {
     return Clauses(words, 2);
   }
 
-  // Parses `verb … ; verb … expect verb … expect verb …`, beginning at word number `from`.
+  // Parses `verb … ; verb … expect verb … expect verb …`, starting at word `from`.
   base::Result<base::Unit> Clauses(const std::vector<std::string>& words, std::size_t from) {
     std::vector<Clause>* into = &scenario_.lines.back().happens;
     bool begins = true;

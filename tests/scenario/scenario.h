@@ -1,6 +1,6 @@
-// A scenario file lists, line by line, what happens to the core and how it must respond. Each file
-// runs in every shell: the simulator's (tests/scenario/sim_shell.h) and the daemon's with fakes.
-// The tables of verbs in scenario.cc list the whole language:
+// Each line of a scenario file says what happens to the core and how the core must respond. Every
+// file runs in two shells: the simulator's (tests/scenario/sim_shell.h) and the daemon's with
+// fakes. The tables of verbs in scenario.cc list the whole language:
 //
 //   gpus 2 x 40000 mib              # further lines add GPUs of other types
 //   gpus 3 x 9856 mib mig           # or MIG instances
@@ -10,9 +10,9 @@
 //   at 0s    submit t1 need_mib=12000   expect start t1 gpu=0 claim_mib=12000
 //   at 95s   exit t1 oom                expect queue t1 recovery reason=OutOfMemory
 //
-// Samples of every GPU arrive automatically once per period (`samples every=1s window=60s`) with
-// the values that `use` and `started` set last. Events joined by `;` arrive together. A line that
-// begins with `expect` adds to the previous line.
+// Every GPU is sampled once per period (`samples every=1s window=60s`); a sample has the values
+// last set by `use` and `started`. Events joined by `;` arrive together. A line that begins with
+// `expect` adds expectations to the previous line.
 #pragma once
 
 #include <map>
@@ -37,17 +37,17 @@ class ScenarioShell {
  public:
   virtual ~ScenarioShell() = default;
   // Builds the core at time 0 with these GPUs and, unless `host` is empty, with this machine.
-  // Called once, before all other functions.
+  // Called once, before any other function.
   virtual base::Result<base::Unit> Open(const core::PolicyConfig& policy,
                                         const std::vector<core::GpuInfo>& gpus,
                                         const core::HostInfo& host) = 0;
   virtual core::Time Now() const = 0;
-  // Advances time to `when`, which is never in the past. On the way, and at `when` itself, the core
-  // gets a WakeUp for each WakeAt.
+  // Advances time to `when`, which is never in the past. Along the way, and at `when` itself, the
+  // core gets a WakeUp for each WakeAt.
   virtual base::Result<base::Unit> AdvanceTo(core::Time when) = 0;
-  // Gives these events to the core together at Now() (Scheduler::HandleAll). The scenario itself
-  // answers requests for estimates and reports starts and exits, so the shell must not. Task "t7"
-  // has id 7.
+  // Passes these events to the core at Now(), in one call to Scheduler::HandleAll. The scenario
+  // itself answers requests for estimates and reports starts and exits, so the shell must not. Task
+  // "t7" has id 7.
   virtual base::Result<base::Unit> Inject(const std::vector<core::Event>& events) = 0;
   // Simulates a daemon restart: a new core gets the GPUs, the machine, every unfinished task as
   // stored (TaskRestored, by id), and the drains.
@@ -70,7 +70,7 @@ core::HostInfo HostOf(int cpus, std::int64_t memory_mib);
 
 class ClauseReader;
 // Applies a line such as `at 5s policy lug margin_mib=500`, which changes only the rules that it
-// lists. Impossible values are reported to `in`.
+// lists. Invalid values are reported to `in`.
 core::PolicyConfig ChangedPolicy(core::PolicyConfig policy, ClauseReader& in, const Clause& clause);
 
 struct ScenarioLine {
@@ -94,10 +94,10 @@ struct Scenario {
 // Returns kInvalid ("file:line: what, expected") if the text is not a valid scenario.
 base::Result<Scenario> ParseScenario(std::string_view text, std::string file);
 
-// Plays the scenario and compares the core's actions with the expectations. It is also a mismatch
-// if no line expects what the core does (start, stop, warn, ask, reject), or if the core's records
-// contradict each other. Returns kConflict ("file:line: …") for a mismatch, kInvalid for an
-// impossible value, or the shell's error.
+// Plays the scenario and compares the core's actions with the expectations. An unexpected action
+// (start, stop, warn, ask, reject) and a contradiction in the core's records are mismatches too.
+// Returns kConflict ("file:line: …") for a mismatch, kInvalid for an impossible value, or the
+// shell's error.
 base::Result<base::Unit> RunScenario(const Scenario& scenario, ScenarioShell& shell);
 
 // Reads, parses and plays one file.

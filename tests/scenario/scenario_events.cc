@@ -195,7 +195,7 @@ std::vector<core::Event> ScenarioEvents::Reserve(const std::string& verb, Clause
   return {core::ReservationsChanged{booked_}};
 }
 
-// Values that the clause does not give stay the same.
+// Values not given in the clause stay the same.
 std::vector<core::Event> ScenarioEvents::Edit(TaskId id, ClauseReader& in) {
   const core::TaskRecord* record = shell_.scheduler().Find(id);
   core::TaskRequest request = record == nullptr ? core::TaskRequest{} : *record->request;
@@ -216,7 +216,7 @@ std::vector<core::Event> ScenarioEvents::Edit(TaskId id, ClauseReader& in) {
   return {core::TaskEdited{id, std::move(request)}};
 }
 
-// If the core has dropped the task, uses the final state that the shell recorded.
+// Uses the final state recorded by the shell if the core has dropped the task.
 core::Dependency ScenarioEvents::Depends(TaskId id, core::DependencyKind kind) const {
   core::Dependency dependency{.task = id, .kind = kind};
   const auto known = seen_.state.find(id);

@@ -37,7 +37,7 @@ class ScenarioEvents {
   std::vector<core::Event> Of(const Clause& clause, ClauseReader& in);
   // Returns the event with the task's estimate.
   core::EstimateReady Answer(core::TaskId id) const;
-  // Whether a later line gives the task's estimate.
+  // True if a later line gives the task's estimate.
   bool AnswersLater(core::TaskId id) const { return later_.contains(id); }
 
  private:
@@ -56,7 +56,7 @@ class ScenarioEvents {
   SeenTasks& seen_;
   std::set<core::TaskId> later_;
   std::map<core::TaskId, std::optional<std::int64_t>> need_mib_;
-  // The likely memory need of submitted tasks that have a prediction. Other tasks have no entry.
+  // Predicted memory requirements of submitted tasks. Tasks without a prediction have no entry.
   std::map<core::TaskId, std::int64_t> likely_mib_;
   std::map<core::TaskId, core::KindId> kind_;
   std::map<core::TaskId, core::Profile> profile_;

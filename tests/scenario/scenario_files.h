@@ -1,4 +1,4 @@
-// Lists the scenario files for every test that plays them.
+// Finds the scenario files for the tests that play them.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ inline std::vector<std::string> ScenarioFiles() {
   return files;
 }
 
-// The file's name in a form that GoogleTest accepts.
+// Turns the file name into a valid GoogleTest name.
 inline std::string ScenarioName(const ::testing::TestParamInfo<std::string>& param) {
   std::string name = std::filesystem::path(param.param).stem().string();
   std::replace_if(

@@ -37,7 +37,7 @@ class SimShell : public ScenarioShell {
   std::optional<core::ServerClosed> closed_;
   core::ReservationsChanged booked_;
   std::vector<core::Taken> ended_;  // usage by ended attempts
-  // Drains are durable, too. The key is the GPU and whether a rule made the drain.
+  // Drains are durable too. Keyed by GPU and by whether a rule set the drain.
   std::map<std::pair<core::GpuIndex, bool>, core::DrainRequested> drains_;
 };
 

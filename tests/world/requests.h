@@ -1,5 +1,5 @@
-// Makes valid and invalid requests to the world's server, as people and programs would: lists,
-// reasons, edits, changes, submissions.
+// Sends valid and invalid requests to the world's server, as people and programs would: listings,
+// explanations, edits, state changes and submissions.
 #pragma once
 
 #include <cstdint>

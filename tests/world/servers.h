@@ -1,4 +1,4 @@
-// Simulated MPS servers of the seeded world.
+// Simulated MPS servers for the randomized test in this folder.
 #pragma once
 
 #include <fmt/format.h>
@@ -18,7 +18,7 @@ namespace carma::world {
 
 using Key = std::pair<core::TaskId, int>;  // task and attempt
 
-// MPS servers that start, refuse to start or do not respond, as the steps demand.
+// MPS servers that start, fail to start or hang, as the steps dictate.
 class Servers : public daemon::MpsServers {
  public:
   explicit Servers(std::function<void(const std::string&)> note) : note_(std::move(note)) {}

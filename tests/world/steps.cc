@@ -49,7 +49,7 @@ std::vector<Step> StepsOf(std::uint64_t seed, std::size_t count) {
   return steps;
 }
 
-// Leaves out halves, then quarters and so on, wherever the other steps still cause a violation.
+// Drops halves, then quarters and so on, as long as the remaining steps still cause a violation.
 std::vector<Step> Shrunk(std::vector<Step> steps, Plant plant) {
   if (const auto first = Play(steps, plant); first && first->step < steps.size())
     steps.resize(first->step + 1);

@@ -71,7 +71,7 @@ class World : public daemon::Engine::Host, public task::Launcher {
     Check();
   }
 
-  // Makes everything healthy and releases every hold. After that, all waiting tasks must end.
+  // Repairs everything and releases every hold. All waiting tasks must then end.
   void ComeToEnd() {
     disk_.space_left.reset();
     hung_.clear();
@@ -278,7 +278,7 @@ class World : public daemon::Engine::Host, public task::Launcher {
     }
   }
 
-  // While the driver hangs on a GPU, there are no readings of that GPU.
+  // While the driver hangs on a GPU, that GPU has no readings.
   void Sample() {
     for (std::uint32_t i = 0; i < kGpus; ++i) {
       if (hung_.contains(i)) continue;
@@ -479,14 +479,14 @@ class World : public daemon::Engine::Host, public task::Launcher {
     const core::Scheduler& scheduler = engine_->scheduler();
     if (const auto wrong = scheduler.CheckBooks()) return Note(*wrong);
     CheckStored();
-    // While changes wait for the disk, the records cannot agree with the processes.
+    // While changes wait to be written, the records cannot agree with the processes.
     if (!engine_->store_trouble().empty() || retry_) return;
     for (const auto& [key, process] : processes_) CheckProcess(key, process);
     for (const Key& key : servers_->clients()) CheckClient(key);
     for (const auto& [id, record] : scheduler.Tasks()) CheckTask(record);
   }
-  // A lost row stays lost, so it is enough to count rows after each step and to look tasks up by
-  // number every kLookUpEvery steps and at the end.
+  // Lost rows stay lost, so counting rows after each step is enough. Tasks are looked up by number
+  // only every kLookUpEvery steps and at the end.
   void CheckStored() {
     const auto counts = store_->Counts();
     if (!counts) return Note("the tasks cannot be counted: " + counts.error().message);

@@ -1,4 +1,4 @@
-// A small server with random events: the real engine and store on a disk that may fail, with
+// Runs a small server under random events: the real engine and store on a disk that may fail, with
 // simulated processes, GPUs and time. A seed determines a list of steps. After each step, the
 // records must agree with the processes and with the answers that users got.
 #pragma once
@@ -23,7 +23,7 @@ struct Step {
   friend bool operator==(const Step&, const Step&) = default;
 };
 
-// Deliberate errors, planted to check that the world finds them.
+// Planted bugs that the randomized test must catch.
 enum class Plant {
   kNone,
   kLostWakeUp,    // the engine requests a wake-up and gets none
