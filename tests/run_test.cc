@@ -256,6 +256,28 @@ TEST_F(Run, AClosedTerminalEndsTheTask) {
   EXPECT_EQ(site.Await(1).state, "failed");
 }
 
+TEST_F(Run, ATaskWithATerminalSeesTheEndOfPipedInput) {
+  site.Start();
+  const Ran empty = site.Carma({"run", "--pty", "--", "echo", "hello"});
+  EXPECT_TRUE(empty.Ok()) << empty.Text();
+  EXPECT_EQ(empty.out, "hello\r\n");
+  for (const std::string input : {"typed\n", "unfinished"}) {
+    const Ran ran =
+        site.Carma({"run", "--pty", "--", "sh", "-c", "cat; echo end"}, {.input = input});
+    EXPECT_TRUE(ran.Ok()) << ran.Text();
+    EXPECT_THAT(ran.out, HasSubstr("end\r\n")) << ran.Text();
+  }
+}
+
+TEST_F(Run, ReportsWhyTheOutputCannotBeWritten) {
+  site.Start();
+  const Ran ran = RunProgram(
+      {"sh", "-c",
+       Program("carma") + " --socket " + site.socket() + " run -q -G 0 -- echo hi > /dev/full"});
+  EXPECT_EQ(ran.code, 1) << ran.Text();
+  EXPECT_THAT(ran.err, HasSubstr("carma: write output: No space left on device"));
+}
+
 TEST_F(Run, AShellIsLeftWithItsExitCode) {
   site.Start();
   AtTerminal person(site, {"shell", "--memory", "2G", "--", "env", "PS1=ready>", "sh"});

@@ -40,7 +40,7 @@ class Carrier {
   }
 
   void Turn() {
-    const bool typing = streams_.terminal && !unsent_;
+    const bool typing = streams_.terminal && !unsent_ && !input_ended_;
     pollfd fds[] = {
         {signals_.fd(), POLLIN, 0},
         {shown_.empty() || unsent_ ? socket_.fd() : -1,
@@ -50,7 +50,7 @@ class Carrier {
     ::poll(fds, std::size(fds), -1);
     if (fds[0].revents != 0) PassSignals();
     if (fds[3].revents != 0) ShowPortion();
-    if (fds[2].revents != 0) ReadKeys();
+    if (fds[2].revents != 0 && !unsent_) ReadKeys();
     if (fds[1].revents != 0) {
       SendRest();
       if (shown_.empty()) Receive();
@@ -87,8 +87,14 @@ class Carrier {
     std::array<char, kPortion> keys;
     const ssize_t n = ::read(streams_.in, keys.data(), keys.size());
     if (n < 0 && (errno == EINTR || errno == EAGAIN)) return;
-    // The terminal is gone, and with it the user.
-    if (n <= 0) return Leave();
+    if (n < 0) return Leave(FailErrno(errno, "read input"));
+    // A terminal that has hung up reports EIO here.
+    if (n == 0 && ::isatty(streams_.in) == 0 && errno != EIO) {
+      input_ended_ = true;
+      // Ctrl-D twice: the first one only submits an unfinished line.
+      return Send({.kind = Kind::kInput, .data = "\x04\x04"});
+    }
+    if (n == 0) return Leave(Unavailable("the terminal is gone"));
     Send({.kind = Kind::kInput, .data = std::string(keys.data(), static_cast<std::size_t>(n))});
   }
 
@@ -110,7 +116,7 @@ class Carrier {
   void ShowPortion() {
     const ssize_t n = ::write(shown_to_, shown_.data(), std::min(shown_.size(), kPortion));
     if (n < 0 && (errno == EINTR || errno == EAGAIN)) return;
-    if (n < 0) return Leave();
+    if (n < 0) return Leave(FailErrno(errno, "write output"));
     if (n > 0) end_.mid_line = shown_[static_cast<std::size_t>(n) - 1] != '\n';
     shown_.erase(0, static_cast<std::size_t>(n));
   }
@@ -119,12 +125,13 @@ class Carrier {
   void ShowRest() {
     pollfd fds[] = {{signals_.fd(), POLLIN, 0}, {shown_to_, POLLOUT, 0}};
     ::poll(fds, std::size(fds), -1);
-    if (fds[0].revents != 0 && signals_.Take() != SIGWINCH) return Leave();
+    if (fds[0].revents != 0 && signals_.Take() != SIGWINCH)
+      return Leave(Unavailable("interrupted"));
     if (fds[1].revents != 0) ShowPortion();
   }
 
-  void Leave() {
-    end_.ours = true;
+  void Leave(std::unexpected<base::Error> why) {
+    end_.ours = std::move(why).error();
     socket_.Close();
   }
 
@@ -132,6 +139,7 @@ class Carrier {
   const Streams streams_;
   CaughtSignals& signals_;
   std::optional<AttachMessage> unsent_;
+  bool input_ended_ = false;
   std::string shown_;  // output that is not written yet
   int shown_to_ = -1;
   RelayEnd end_;

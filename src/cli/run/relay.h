@@ -63,7 +63,7 @@ struct Streams {
 // How an attempt ended, as reported by its shim.
 struct RelayEnd {
   std::optional<task::AttachMessage> last;  // kEnded or kRefused
-  bool ours = false;                        // our own side of the connection is gone
+  std::optional<base::Error> ours;          // why our own side of the connection is gone
   bool mid_line = false;                    // the last output did not end with a newline
 };
 

@@ -101,7 +101,10 @@ class Runner {
       exit_code_ = end.last->signal != 0 ? 128 + end.last->signal : end.last->number;
     // This side of the connection is closed. When this program exits, the task gets SIGHUP, as if
     // its terminal had been closed.
-    if (end.ours) Finish(exit_code_);
+    if (end.ours) {
+      context_.Fail(*end.ours);
+      Finish(exit_code_);
+    }
   }
 
   // A task that waits in the queue has no process that could receive the signal, so the signal is
