@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <thread>
 
+#include "base/file.h"
 #include "base/process_id.h"
 #include "base/text.h"
 #include "tests/kit.h"
@@ -166,6 +167,14 @@ TEST_F(Restart, ASecondDaemonOnTheSameStateIsRefused) {
                                       "--state-dir", site.folder() / "other-state"});
   EXPECT_EQ(other_state.code, 1) << other_state.Text();
   EXPECT_THAT(other_state.err, HasSubstr(site.socket()));
+  for (const char* way : {"--background", "--beside"}) {
+    const Ran simulated =
+        RunProgram({Program("carmad"), way, "--config", site.config_file(), "--state-dir",
+                    site.folder() / "other-state", "--simulate", "1xA100-40GB"});
+    EXPECT_EQ(simulated.code, 1) << simulated.Text();
+    EXPECT_FALSE(base::Exists(site.folder() / "other-state/gpus"))
+        << "a start with another shape would be refused";
+  }
   EXPECT_EQ(site.Await(site.Submit({"--", "/bin/true"})).state, "succeeded")
       << "the first one is unaffected";
 }

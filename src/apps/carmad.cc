@@ -84,8 +84,8 @@ int RunSimgpu(std::vector<std::string> words, int said) {
 }
 
 // Creates a simulated server with its own database, separate from the one for the real GPUs. An
-// existing simulated server is reused, and its tasks continue to run.
-Result<Unit> MakeSimulated(Flags& flags) {
+// existing simulated server is reused, and its tasks continue to run. Returns true if it is new.
+Result<bool> MakeSimulated(Flags& flags) {
   if (flags.state_dir.empty()) {
     const std::string shape = std::exchange(flags.simulate, "");
     const Result<carma::config::Loaded> loaded = carma::config::Load(FindSources(flags));
@@ -94,13 +94,15 @@ Result<Unit> MakeSimulated(Flags& flags) {
     flags.state_dir = loaded->settings.state_dir + "-simulated";
   }
   flags.state_dir = std::filesystem::absolute(flags.state_dir).string();
-  if (const Result<Unit> made = carma::base::MakeDirs(flags.state_dir, 0711); !made) return made;
+  if (const Result<Unit> made = carma::base::MakeDirs(flags.state_dir, 0711); !made)
+    return std::unexpected(made.error());
   const std::string state = SimulatedState(flags);
+  const bool is_new = !carma::base::Exists(state);
   const Result<carma::base::UniqueFd> said = carma::base::MemoryFile("");
   if (!said) return std::unexpected(said.error());
   const int ran =
       RunSimgpu({"create", "--keep", "--shape", flags.simulate, "--state", state}, said->get());
-  if (ran == 0) return Unit{};
+  if (ran == 0) return is_new;
   const std::string why =
       carma::base::ReadFile(fmt::format("/proc/self/fd/{}", said->get()), 4096).value_or("");
   return carma::Fail(
@@ -176,6 +178,31 @@ int ServeInBackground(Flags flags, const carma::config::Loaded& loaded) {
   return code == 0 ? 1 : code;
 }
 
+// Checks the configuration, and starts the daemon unless check_only. Returns the exit code.
+int Start(const Flags& flags) {
+  const Result<carma::config::Loaded> loaded = carma::config::Load(FindSources(flags));
+  if (!loaded) return Refuse(loaded.error(), 2);
+  if (flags.check_only) {
+    if (const Result<Unit> group = carma::config::CheckSocketGroup(loaded->settings); !group)
+      return Refuse(group.error(), 2);
+    for (const auto& [key, what] : carma::config::UnknownNames(loaded->settings))
+      fmt::print(stderr, "carmad: warning: {}: {}: {}\n", loaded->origins.at(key).where, key, what);
+    std::puts("configuration is valid");
+    return 0;
+  }
+  // Refuses to start next to root's carmad, which would know nothing about the tasks that this
+  // carmad starts on the same GPUs. The check is skipped for root and for simulated GPUs, and with
+  // --parent, because the parent process (`carma pilot`) has already made it.
+  if (!flags.beside && flags.parent == 0 && ::getuid() != 0 &&
+      loaded->settings.simgpu_state.empty()) {
+    const Result<Unit> alone =
+        carma::api::CheckNoOtherDaemon(carma::config::kServerSocket, "--beside");
+    if (!alone) return Refuse(alone.error(), 1);
+  }
+  if (flags.parent != 0 && !EndsWithParent(flags.parent)) return 1;
+  return flags.background ? ServeInBackground(flags, *loaded) : Serve(flags, *loaded, nullptr);
+}
+
 // Describes the error in one line and suggests the option that was probably meant.
 std::string Mistake(const CLI::App& app, const CLI::ParseError& error) {
   const std::vector<std::string> extra = app.remaining();
@@ -218,31 +245,17 @@ int Run(int argc, char** argv) {
                   2);
   }
 
+  bool is_new = false;
   if (!flags.simulate.empty() && !flags.check_only) {
-    if (const Result<Unit> made = MakeSimulated(flags); !made) return Refuse(made.error(), 2);
+    const Result<bool> made = MakeSimulated(flags);
+    if (!made) return Refuse(made.error(), 2);
+    is_new = *made;
   }
-  const Result<carma::config::Loaded> loaded = carma::config::Load(FindSources(flags));
-  if (!loaded) return Refuse(loaded.error(), 2);
-  if (flags.check_only) {
-    if (const Result<Unit> group = carma::config::CheckSocketGroup(loaded->settings); !group)
-      return Refuse(group.error(), 2);
-    for (const auto& [key, what] : carma::config::UnknownNames(loaded->settings))
-      fmt::print(stderr, "carmad: warning: {}: {}: {}\n", loaded->origins.at(key).where, key, what);
-    std::puts("configuration is valid");
-    return 0;
-  }
-  // Refuses to start next to root's carmad, which would know nothing about the tasks that this
-  // carmad starts on the same GPUs. The check is skipped for root and for simulated GPUs, and with
-  // --parent, because the parent process (`carma pilot`) has already made it.
-  if (!flags.beside && flags.parent == 0 && ::getuid() != 0 &&
-      loaded->settings.simgpu_state.empty()) {
-    const Result<Unit> alone =
-        carma::api::CheckNoOtherDaemon(carma::config::kServerSocket, "--beside");
-    if (!alone) return Refuse(alone.error(), 1);
-  }
-  if (flags.parent != 0 && !EndsWithParent(flags.parent)) return 1;
-  return flags.background ? ServeInBackground(std::move(flags), *loaded)
-                          : Serve(flags, *loaded, nullptr);
+  const int code = Start(flags);
+  // Otherwise a later start with another shape would be refused.
+  std::error_code ignored;
+  if (code != 0 && is_new) std::filesystem::remove_all(SimulatedState(flags), ignored);
+  return code;
 }
 
 }  // namespace
