@@ -106,9 +106,11 @@ struct Client::Impl {
 
   base::Error NotRunning() const {
     const bool system = path.starts_with("/run/carma/") || path.starts_with("/var/run/carma/");
-    return {ErrorCode::kUnavailable,
-            fmt::format("carmad is not running at {} (start it with '{}')", path,
-                        system ? "systemctl start carmad" : "carmad --background")};
+    // Without --socket, a user's carmad listens in the folder carma of $XDG_RUNTIME_DIR or /tmp.
+    const std::string own =
+        "carmad --background" + (path.ends_with("/carma/carmad.sock") ? "" : " --socket " + path);
+    return {ErrorCode::kUnavailable, fmt::format("carmad is not running at {} (start it with '{}')",
+                                                 path, system ? "systemctl start carmad" : own)};
   }
 
   // The daemon sends nothing on an idle connection. If the socket is readable, the daemon has

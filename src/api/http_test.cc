@@ -662,6 +662,15 @@ TEST(Client, ReportsWhatToDoIfNoServerListens) {
   EXPECT_EQ(absent.error().message,
             "carmad is not running at /run/carma/no-such.sock (start it with 'systemctl start "
             "carmad')");
+  EXPECT_TRUE(Client("/no/such/carma/carmad.sock")
+                  .Get("/")
+                  .error()
+                  .message.ends_with("(start it with 'carmad --background')"));
+  EXPECT_TRUE(
+      Client("/no/such.sock")
+          .Get("/")
+          .error()
+          .message.ends_with("(start it with 'carmad --background --socket /no/such.sock')"));
   const auto too_long = Client(std::string(200, 'x')).Get("/");
   ASSERT_FALSE(too_long);
   EXPECT_EQ(too_long.error().code, ErrorCode::kInvalid);

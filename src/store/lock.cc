@@ -37,14 +37,20 @@ Result<Unit> CheckFolder(const std::string& state_dir) {
   return Unit{};
 }
 
-// The pid in the lock file. Empty if it has not been written yet or could not be written.
-std::optional<pid_t> Holder(int fd) {
-  char buffer[32];
+struct LockHolder {
+  std::optional<pid_t> pid;  // empty if it has not been written yet or could not be written
+  std::string socket;        // empty if unknown
+};
+
+LockHolder ReadHolder(int fd) {
+  char buffer[256];  // longer than any pid with the path of a socket
   const ssize_t n = ::pread(fd, buffer, sizeof buffer, 0);
-  const std::string_view text(buffer, n > 0 ? static_cast<std::size_t>(n) : 0);
-  const std::optional<std::int64_t> pid = base::ParseInt(base::Trim(text));
-  if (!pid) return std::nullopt;
-  return static_cast<pid_t>(*pid);
+  const auto lines =
+      base::Split(std::string_view(buffer, n > 0 ? static_cast<std::size_t>(n) : 0), '\n');
+  LockHolder holder;
+  if (const auto pid = base::ParseInt(lines[0])) holder.pid = static_cast<pid_t>(*pid);
+  if (lines.size() > 1) holder.socket = lines[1];
+  return holder;
 }
 
 // How long to wait for a lock whose holder is dead. If a daemon is killed while starting a shim,
@@ -52,17 +58,19 @@ std::optional<pid_t> Holder(int fd) {
 constexpr std::chrono::seconds kPatience{5};
 constexpr int kAskAgainMs = 10;
 
-Result<Unit> Lock(int fd, const std::string& state_dir) {
+Result<Unit> Lock(int fd, const std::string& state_dir, const std::string& socket) {
   const auto give_up = std::chrono::steady_clock::now() + kPatience;
   while (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
     if (errno != EWOULDBLOCK) return FailErrno(errno, "flock " + state_dir + "/lock");
-    const std::optional<pid_t> holder = Holder(fd);
+    const LockHolder holder = ReadHolder(fd);
     const std::optional<base::ProcessStat> stat =
-        holder ? base::ReadProcessStat(*holder) : std::nullopt;
-    const bool dying = holder && (!stat || stat->dead());
+        holder.pid ? base::ReadProcessStat(*holder.pid) : std::nullopt;
+    const bool dying = holder.pid && (!stat || stat->dead());
     if (!dying || std::chrono::steady_clock::now() >= give_up) {
+      const bool elsewhere = !holder.socket.empty() && holder.socket != socket;
       return Conflict("state folder " + state_dir + " is in use by another carmad (pid " +
-                      (holder ? std::to_string(*holder) : "unknown") + ")");
+                      (holder.pid ? std::to_string(*holder.pid) : "unknown") + ")" +
+                      (elsewhere ? "; to use it: export CARMA_SOCKET=" + holder.socket : ""));
     }
     ::poll(nullptr, 0, kAskAgainMs);
   }
@@ -71,19 +79,19 @@ Result<Unit> Lock(int fd, const std::string& state_dir) {
 
 }  // namespace
 
-Result<StateLock> StateLock::Take(const std::string& state_dir) {
+Result<StateLock> StateLock::Take(const std::string& state_dir, const std::string& socket) {
   if (Result<Unit> made = base::MakeDirs(state_dir, 0700); !made)
     return base::Wrap(made.error(), "creating the state folder");
   CARMA_TRY(CheckFolder(state_dir));
   const std::string path = state_dir + "/lock";
   base::UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!fd) return FailErrno(errno, "open " + path);
-  CARMA_TRY(Lock(fd.get(), state_dir));
-  // The pid only helps to identify the holder. The lock works even if the pid cannot be written
-  // because the disk is full.
-  const std::string pid = std::to_string(::getpid()) + "\n";
+  CARMA_TRY(Lock(fd.get(), state_dir, socket));
+  // The text only helps to identify the holder. The lock works even if it cannot be written because
+  // the disk is full.
+  const std::string text = std::to_string(::getpid()) + "\n" + socket + "\n";
   if (::ftruncate(fd.get(), 0) == 0) [[maybe_unused]]
-    const ssize_t n = ::pwrite(fd.get(), pid.data(), pid.size(), 0);
+    const ssize_t n = ::pwrite(fd.get(), text.data(), text.size(), 0);
   return StateLock(std::move(fd));
 }
 

@@ -11,13 +11,14 @@
 
 namespace carma::store {
 
-// Holds flock() on <state_dir>/lock. The file contains the holder's pid for use in messages. The
-// kernel releases the lock when the process exits for any reason.
+// Holds flock() on <state_dir>/lock. The file contains the holder's pid and socket for use in
+// messages. The kernel releases the lock when the process exits for any reason.
 class StateLock {
  public:
-  // Creates the folder (0700) if it is missing. Returns kConflict with the holder's pid if the lock
-  // is taken, kDenied if the folder belongs to another user or others may write to it, or kIo.
-  static Result<StateLock> Take(const std::string& state_dir);
+  // Creates the folder (0700) if it is missing. socket: where this daemon will listen. Returns
+  // kConflict with the holder's pid, and its socket if it differs, if the lock is taken; kDenied if
+  // the folder belongs to another user or others may write to it; or kIo.
+  static Result<StateLock> Take(const std::string& state_dir, const std::string& socket = "");
 
  private:
   explicit StateLock(base::UniqueFd fd) : fd_(std::move(fd)) {}

@@ -28,6 +28,7 @@ namespace {
 
 using ::testing::AnyOf;
 using ::testing::ElementsAre;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -295,20 +296,24 @@ TEST_F(StoreRefusal, UpgradesSchema20WithTasksDrainsAndUse) {
   EXPECT_EQ((*store)->ServerClosing().value(), std::nullopt);
 }
 
-TEST(StateLock, ReportsTheHoldersPid) {
+TEST(StateLock, ReportsTheHoldersPidAndSocket) {
   std::string pattern = ::testing::TempDir() + "carma-lock-XXXXXX";
   ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
   const std::string dir = pattern + "/made/by/us";
   {
-    const Result<std::unique_ptr<Store>> first = Store::Open(dir);
+    const Result<std::unique_ptr<Store>> first = Store::Open(dir, "/run/first.sock");
     ASSERT_TRUE(first) << first.error().message;
     struct stat info {};
     ASSERT_EQ(::stat(dir.c_str(), &info), 0);
     EXPECT_EQ(info.st_mode & 0777, 0700U);
-    const Result<std::unique_ptr<Store>> second = Store::Open(dir);
+    const Result<std::unique_ptr<Store>> second = Store::Open(dir, "/run/second.sock");
     ASSERT_FALSE(second);
     EXPECT_EQ(second.error().code, ErrorCode::kConflict);
-    EXPECT_THAT(second.error().message, HasSubstr("pid " + std::to_string(::getpid())));
+    EXPECT_THAT(second.error().message,
+                HasSubstr("(pid " + std::to_string(::getpid()) +
+                          "); to use it: export CARMA_SOCKET=/run/first.sock"));
+    EXPECT_THAT(Store::Open(dir, "/run/first.sock").error().message, EndsWith(")"))
+        << "clients of this socket already use it";
   }
   EXPECT_TRUE(Store::Open(dir)) << "the first store has released the lock";
   std::filesystem::remove_all(pattern);

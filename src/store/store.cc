@@ -34,8 +34,9 @@ constexpr const char* kDropArrival = "DELETE FROM arrival WHERE first = ?";
 Store::Store() = default;
 Store::~Store() = default;
 
-Result<std::unique_ptr<Store>> Store::Open(const std::string& state_dir) {
-  StateLock lock = CARMA_TRY(StateLock::Take(state_dir));
+Result<std::unique_ptr<Store>> Store::Open(const std::string& state_dir,
+                                           const std::string& socket) {
+  StateLock lock = CARMA_TRY(StateLock::Take(state_dir, socket));
   const std::string path = state_dir + "/" + std::string(kFileName);
   Result<Unit> sound = Inspect(path);
   if (!sound && sound.error().code != ErrorCode::kNotFound) return std::unexpected(sound.error());

@@ -235,11 +235,12 @@ struct Batch;  // store/batch.h
 // Only one thread at a time may use a store; the database takes no locks of its own.
 class Store {
  public:
-  // Opens or creates the database and takes the folder's lock. A second daemon on the same folder
-  // gets kConflict with the holder's pid. Returns kCorrupt if the integrity check fails or the file
-  // is not CARMA's, kConflict for a newer schema, kDenied if others may write to the folder, or
-  // kIo. kCorrupt and kConflict leave the file unchanged.
-  static Result<std::unique_ptr<Store>> Open(const std::string& state_dir);
+  // Opens or creates the database and takes the folder's lock (see StateLock::Take). Returns
+  // kCorrupt if the integrity check fails or the file is not CARMA's, kConflict for a newer schema,
+  // kDenied if others may write to the folder, or kIo. kCorrupt and kConflict leave the file
+  // unchanged.
+  static Result<std::unique_ptr<Store>> Open(const std::string& state_dir,
+                                             const std::string& socket = "");
   ~Store();
 
   // Returns kIo if the files were removed or replaced, in which case nothing more can be stored.

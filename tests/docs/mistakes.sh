@@ -71,7 +71,7 @@ carma slurm chek                                                 # -> no 'slurm 
 carma demo --speed fast                                          # -> --speed: expected a number from 1 to 10000, not 'fast'
 printf '[policy]\nmaper = "magm"\nsm_cap = 80\n' > bad.toml; carma config check --config bad.toml    # -> bad.toml:2: policy.maper: no such key, did you mean policy.mapper?; bad.toml:3:
 carmad --backgruond                                              # -> unknown option --backgruond, did you mean --background? (see carmad --help)
-carma --socket /nosuch list                                      # -> carmad is not running at /nosuch (start it with 'carmad --background')
+carma --socket /nosuch list                                      # -> carmad is not running at /nosuch (start it with 'carmad --background --socket /nosuch')
 carma reserve --gpus 1 --for ann --from now --for-time 400d      # -> --for-time: expected a duration from 1m to 366d
 carma token create laptop --expires 0                            # -> --expires: expected 1m to 366d
 carma cancel --array 999                                         # -> no task 999

@@ -489,7 +489,8 @@ Result<std::unique_ptr<Daemon>> Daemon::Make(DaemonOptions options) {
   // Tells the simulated driver library and the tasks where the simulated server's state is.
   if (!settings.simgpu_state.empty())
     ::setenv("CARMA_SIMGPU_STATE", settings.simgpu_state.c_str(), 1);
-  std::unique_ptr<store::Store> store = CARMA_TRY(store::Store::Open(settings.state_dir));
+  std::unique_ptr<store::Store> store =
+      CARMA_TRY(store::Store::Open(settings.state_dir, settings.socket));
   auto daemon =
       std::make_unique<RealDaemon>(std::move(options), std::move(clock), std::move(store));
   CARMA_TRY(daemon->Listen());
