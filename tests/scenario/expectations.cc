@@ -49,7 +49,7 @@ Mismatch Expectations::Compare(const Clause& clause, ClauseReader& in, std::vect
   if (verb == "wake") return CompareWake(in, wake);
   if (verb == "reason") return CompareReason(in);
   if (verb == "state") return CompareState(in);
-  if (verb == "latest") return CompareLatest(in);
+  if (verb == "latest" || verb == "likely") return CompareExpectedStart(verb, in);
   if (verb == "sharing") return CompareSharing(in);
   if (verb == "promised") return ComparePromised(in);
   if (verb == "unpromised") return CompareUnpromised(in);
@@ -166,13 +166,13 @@ Mismatch Expectations::CompareState(ClauseReader& in) const {
                  task == nullptr ? "not held" : core::TaskStateName(task->state));
 }
 
-Mismatch Expectations::CompareLatest(ClauseReader& in) const {
-  const auto starts = shell_.scheduler().ExpectedStarts(shell_.Now());
-  const auto at = starts.find(in.Task());
-  const bool known = at != starts.end() && at->second.latest;
+Mismatch Expectations::CompareExpectedStart(std::string_view verb, ClauseReader& in) const {
+  auto starts = shell_.scheduler().ExpectedStarts(shell_.Now());
+  const core::ExpectedStart start = starts[in.Task()];
+  const std::optional<core::Time>& found = verb == "latest" ? start.latest : start.likely;
   const std::optional<base::Duration> wanted = ParseScenarioSpan(in.Word(1));
-  return Differs("latest", wanted ? TimeText(core::Time{*wanted}) : std::string("unknown"),
-                 known ? TimeText(*at->second.latest) : std::string("unknown"));
+  return Differs(verb, wanted ? TimeText(core::Time{*wanted}) : std::string("unknown"),
+                 found ? TimeText(*found) : std::string("unknown"));
 }
 
 Mismatch Expectations::CompareSharing(ClauseReader& in) const {

@@ -30,7 +30,7 @@ class Expectations {
   Mismatch CompareStart(const core::StartTask& start, ClauseReader& in) const;
   Mismatch CompareReason(ClauseReader& in) const;
   Mismatch CompareState(ClauseReader& in) const;
-  Mismatch CompareLatest(ClauseReader& in) const;
+  Mismatch CompareExpectedStart(std::string_view verb, ClauseReader& in) const;
   Mismatch CompareSharing(ClauseReader& in) const;
   Mismatch ComparePromised(ClauseReader& in) const;
   Mismatch CompareUnpromised(ClauseReader& in) const;

@@ -6,6 +6,7 @@
 #include "core/policy/slots.h"
 #include "core/scheduler/learning.h"
 #include "core/scheduler/line.h"
+#include "core/scheduler/placement.h"
 #include "core/scheduler/time_slices.h"
 
 namespace carma::core {
@@ -185,6 +186,21 @@ std::vector<std::optional<Time>> StartsByTurns(const State& state, Time at,
                       state.config.slots.notice + kEnding);
 }
 
+// When a task for which there is room will start, because a GPU's samples must first include the
+// task most recently started there.
+Time OnceSettled(const State& state, const Need& need, Time at) {
+  std::vector<Time> opening;
+  for (GpuView view : Views(state, at)) {
+    if (FitOf(state.config, need, view) == Fit::kFits) view.settles_by.reset();
+    view.settled = true;
+    if (FitOf(state.config, need, view) == Fit::kFits)
+      opening.push_back(std::max(at, view.settles_by.value_or(at)));
+  }
+  std::ranges::sort(opening);
+  const auto last = static_cast<std::size_t>(std::max(1, need.gpus)) - 1;
+  return last < opening.size() ? opening[last] : at;
+}
+
 // The likely starts of the first `most` tasks.
 std::vector<std::optional<Time>> LikelyOf(const State& state, Time at,
                                           const std::vector<const TaskRecord*>& in_line,
@@ -218,8 +234,11 @@ std::vector<std::optional<Time>> LikelyOf(const State& state, Time at,
   }
   std::vector<std::optional<Time>> starts;
   for (const std::optional<double>& each :
-       LikelyStarts(state.config, PreemptionPlanNow(state), running, line, most))
+       LikelyStarts(state.config, PreemptionPlanNow(state), running, line, most)) {
+    const Need& need = line.tasks[starts.size()].need;
     starts.push_back(each ? std::optional(at + OfSeconds(*each)) : std::nullopt);
+    if (each == 0.0) starts.back() = OnceSettled(state, need, at);
+  }
   return starts;
 }
 
