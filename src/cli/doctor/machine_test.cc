@@ -179,7 +179,7 @@ TEST_F(DoctorMps, AutoDoesNotNeedAControlDaemon) {
 TEST_F(DoctorMps, NeedsAProgramThatCanBeRun) {
   EXPECT_EQ(Worst(Check()), Level::kOk) << FirstMachineTrouble(Check()).text;
   EXPECT_THAT(Check()[0].text, HasSubstr("/usr/bin/nvidia-cuda-mps-control; at most 48 processes"));
-  EXPECT_THAT(Check()[0].text, HasSubstr("memory is limited for tasks on one GPU"));
+  EXPECT_THAT(Check()[0].text, HasSubstr("memory is limited only if there is a single GPU"));
   settings_.mps_servers = task::MpsScope::kGpu;
   EXPECT_THAT(Check()[0].text,
               HasSubstr("each process is limited to its task's promise plus policy.margin"));

@@ -174,7 +174,7 @@ class MpsCheck {
   std::string_view MemoryText() const {
     if (!settings_.mps_memory_limit) return "memory is not limited (collocation.mps_memory_limit)";
     if (settings_.mps_servers != task::MpsScope::kGpu)
-      return "memory is limited for tasks on one GPU (collocation.mps_servers)";
+      return "memory is limited only if there is a single GPU (collocation.mps_servers)";
     return "the memory of each process is limited to its task's promise plus policy.margin";
   }
 
