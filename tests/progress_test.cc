@@ -74,6 +74,12 @@ TEST_F(ProgressTest, IsNotReadIfTheUserOptsOut) {
   EXPECT_FALSE(site.Task(hidden).progress);
 }
 
+TEST_F(ProgressTest, AnEpochHasOnlyThePercentageOfTheRun) {
+  const std::string file = site.folder() / "train.log";
+  WriteText(file, "epoch 3/10\n");
+  EXPECT_EQ(site.Carma({"progress", file}).out, "training, epoch 3 of 10\nwhole run: 20.0 %\n");
+}
+
 TEST_F(ProgressTest, ShowsNothingOfAHostileOutput) {
   // Print the text from a file rather than from the command line, which CARMA shows exactly as the
   // user typed it.

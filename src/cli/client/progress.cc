@@ -65,8 +65,10 @@ std::string TextOf(const task::Progress& progress) {
   if (progress.epoch && progress.unit != "epoch")
     text += fmt::format("epoch {}, ", *progress.epoch);
   text += fmt::format("{} {}", progress.unit, *progress.done);
-  if (progress.total)
-    text += fmt::format(" of {} ({:.1f} %)", *progress.total, *progress.fraction() * 100);
+  if (progress.total) text += fmt::format(" of {}", *progress.total);
+  // The current epoch may not be complete. The line below shows the fraction of the run.
+  if (progress.total && !(progress.unit == "epoch" && progress.run_fraction))
+    text += fmt::format(" ({:.1f} %)", *progress.fraction() * 100);
   if (progress.rate_per_s) text += fmt::format(", {:.3g} per second", *progress.rate_per_s);
   if (progress.eta_s) text += ", " + LengthText(*progress.eta_s) + " left (as printed)";
   if (progress.loss) text += fmt::format(", loss {:.4g}", *progress.loss);
