@@ -42,8 +42,8 @@ bool CombinedProbe::NeedsDcgm(const DeviceInfo& info) const {
   return options_.dcgm_for_all || !info.reports_sm_activity;
 }
 
-// Waits a few seconds: a freshly started `dcgmi` prints rows of "N/A" at first, and the probe must
-// know whether a GPU reports SM activity before it lists the GPU.
+// Waits a few seconds, because a freshly started `dcgmi` prints rows of "N/A" at first. The probe
+// must know whether a GPU reports SM activity before listing it.
 void CombinedProbe::AwaitFirstRows() {
   const auto deadline = std::chrono::steady_clock::now() + options_.first_answer;
   const auto all_counted = [this] {

@@ -17,8 +17,7 @@ struct CombinedOptions {
   DmonOptions dmon;
   // How long Devices() waits for `dcgmi` to print its first rows, in wall-clock time.
   base::Duration first_answer{4'000};
-  // The clock that decides whether rows of `dcgmi` are too old. If the function is empty, the boot
-  // clock is used.
+  // Clock used for the age of `dcgmi` rows; the boot clock if empty.
   std::function<base::Time()> real_now;
 };
 

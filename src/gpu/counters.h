@@ -34,7 +34,7 @@ std::span<const Counter> Counters();
 bool StoreGpm(const Counter& counter, double said, Reading& reading);
 bool StoreDcgm(const Counter& counter, double said, Reading& reading);
 
-// A number in a Reading other than a counter.
+// A numeric field of Reading that is not a counter.
 struct Gauge {
   std::string_view name;
   std::optional<double> Reading::*value;

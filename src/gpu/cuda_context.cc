@@ -34,7 +34,7 @@ using SteadyTime = std::chrono::steady_clock::time_point;
 template <class T>
 using Tried = std::expected<T, ContextTrouble>;
 
-// A threshold above the driver's own use of an idle GPU and below the size of any CUDA context.
+// More than the driver uses on an idle GPU, less than any CUDA context uses.
 constexpr std::int64_t kIdleMib = 128;
 constexpr std::size_t kMaxLine = 1'000;
 // How many times to query the driver about a process that it does not list yet.
@@ -80,7 +80,7 @@ struct CudaApi {
   CuResult (*error_text)(CuResult code, const char** text) = Named("cuGetErrorString");
 };
 
-// Returns false if the parent is gone. Callers may ignore this: the child will notice it anyway.
+// Returns false if the parent is gone. Callers may ignore this; the child notices on its own.
 bool Say(std::string_view word, const std::string& rest) {
   const std::string line = fmt::format("{}{}\n", word, base::Printable(rest, kMaxLine / 2));
   return base::WriteAll(STDOUT_FILENO, line).has_value();
@@ -189,8 +189,8 @@ class Holder {
     Result<base::Pipe> output = base::MakePipe(false);
     if (!input) return Trouble(Kind::kMachine, input.error().message);
     if (!output) return Trouble(Kind::kMachine, output.error().message);
-    // The child has its own process group, so Ctrl-C at the terminal kills only the doctor. The
-    // child then detects that its parent is gone, and exits.
+    // The child has its own process group so that Ctrl-C kills only `carma doctor`. The child then
+    // exits because its parent is gone.
     auto child = base::Spawn(words, {.files = {input->read.get(), output->write.get(), "/dev/null"},
                                      .environment = Environment(uuid, folder_.path())});
     if (!child) return Trouble(Kind::kMachine, words.front() + ": " + std::strerror(child.error()));

@@ -16,7 +16,7 @@
 namespace carma::gpu {
 
 inline constexpr const char* kCudaLibrary = "libcuda.so.1";
-// With this word as its only argument, carma, carma-reader or carma-lab just calls HoldContext().
+// carma, carma-reader and carma-lab just call HoldContext() if this is their only argument.
 inline constexpr const char* kHoldContextWord = "--hold-cuda-context";
 
 // Runs in the child. Creates a context on the only visible GPU, reports it in one line on standard

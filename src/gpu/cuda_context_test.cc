@@ -21,7 +21,7 @@ namespace {
 using ::testing::HasSubstr;
 using Kind = ContextTrouble::Kind;
 
-// The child processes of this thread. A test creates only one at a time.
+// PIDs of this thread's child processes. A test creates at most one at a time.
 std::vector<pid_t> Children() {
   std::ifstream list("/proc/thread-self/children");
   std::vector<pid_t> children;
@@ -29,7 +29,7 @@ std::vector<pid_t> Children() {
   return children;
 }
 
-// A driver that lists this test's children as processes on its only GPU.
+// A fake driver with one GPU whose processes are this test's children.
 class ChildrenProbe : public Probe {
  public:
   ReadResult<std::vector<DeviceInfo>> Devices() override { return std::vector<DeviceInfo>{}; }

@@ -18,7 +18,8 @@ constexpr std::size_t kNoColumn = static_cast<std::size_t>(-1);
 constexpr double kBlank = 140'737'488'355'328.0;
 constexpr double kMaxWatts = 100'000;
 
-// A requested field: a counter, a PCI address, power or, otherwise, energy in mJ.
+// A field requested from `dcgmi`: a counter, the PCI address, the power or, if none of these, the
+// energy in mJ.
 struct Field {
   int number;
   std::string_view title;

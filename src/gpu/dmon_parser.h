@@ -26,13 +26,13 @@ std::string PciKey(std::string_view address);
 // The list of fields to request from `dcgmi`: "57,1002,…".
 std::string DmonFieldList();
 
-// Accepts any bytes. Rows are accepted only after a line of titles. Columns are found by title.
-// DCGM has renamed titles, so a column with an unknown title is found by its position in
-// DmonFieldList(). A value is absent if its cell contains "N/A", a truncated number ("12345..."), a
-// blank, or one of DCGM's numbers for "not available".
+// Accepts any bytes. Ignores rows before the first line of titles. Finds columns by title, or by
+// their position in DmonFieldList() if the title is unknown, because DCGM has renamed titles. A
+// value is absent if its cell is blank or contains "N/A", a truncated number ("12345...") or one of
+// DCGM's numbers for "not available".
 class DmonParser {
  public:
-  // Returns the rows that these bytes complete, in order.
+  // Returns the rows completed by these bytes, in order.
   std::vector<DmonRow> Feed(std::string_view bytes);
   // The last line that was neither a title line nor a row, in printable form. It may be an error
   // message from the tool.

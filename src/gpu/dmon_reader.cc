@@ -17,8 +17,7 @@
 namespace carma::gpu {
 namespace {
 
-// Poll() reads at most this much, because a child that writes endlessly must not delay the
-// readings.
+// Keeps a child that writes endlessly from delaying the readings.
 constexpr std::size_t kMaxBytesPerPoll = 1 << 20;
 constexpr int kLastWaitMs = 1'000;
 

@@ -317,7 +317,7 @@ TEST_F(DmonChildTest, NamesAMissingProgram) {
 
 class CombinedProbeTest : public DmonChildTest {
  protected:
-  // Makes a probe for two GPUs. gpm: whether each GPU has GPM counters.
+  // Makes a probe for two GPUs. gpm: true for each GPU with GPM counters.
   void Make(const std::string& body, std::vector<bool> gpm, bool dcgm_for_all = false) {
     std::vector<DeviceInfo> infos = FakeProbe::EqualDevices(2, 40'960, 424);
     infos[0].pci = "00000000:07:00.0";

@@ -15,7 +15,7 @@ namespace carma::gpu {
 class FakeProbe : public Probe {
  public:
   explicit FakeProbe(std::vector<DeviceInfo> devices);
-  // Returns `count` identical GPUs "GPU-fake-0" … in PCI order. They report SM activity.
+  // Returns `count` identical GPUs ("GPU-fake-0", …) that report SM activity, in PCI order.
   static std::vector<DeviceInfo> EqualDevices(std::size_t count, std::int64_t total_mib,
                                               std::int64_t reserved_mib = 0);
 

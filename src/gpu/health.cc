@@ -40,7 +40,7 @@ constexpr XidLine kXids[] = {
 
 constexpr std::string_view kXidPrefix = "Xid ";
 constexpr std::string_view kEccPrefix = "new uncorrectable memory errors: ";
-// Reasons that were saved by an earlier version begin with this text instead of kEccPrefix.
+// Reasons saved by earlier versions begin with this text instead of kEccPrefix.
 constexpr std::string_view kOldEccPrefix = "new errors of memory beyond repair: ";
 
 std::string_view RecoveryText(RecoveryAction action) {
@@ -153,8 +153,8 @@ void Health::Restore(std::string why) {
     return;
   }
   restored_why_ = why_;
-  // After a restart it is unknown which memory errors are new. The restored reason therefore holds
-  // as long as the driver reports any uncorrectable errors.
+  // After a restart, it is unknown which memory errors are new, so the restored reason holds as
+  // long as the driver reports any uncorrectable errors.
   if (why_.starts_with(kEccPrefix) || why_.starts_with(kOldEccPrefix)) ecc_at_start_ = 0;
 }
 

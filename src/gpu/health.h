@@ -39,18 +39,17 @@ class Health {
   explicit Health(HealthRules rules) : rules_(std::move(rules)) {}
 
   // Returns why the GPU should not accept new tasks after this reading, in one sentence. Empty if
-  // it may accept tasks. The reason holds from the first evidence until the cause is gone. If the
-  // rules do not resume GPUs, the reason holds until Acknowledge(). An Xid counts until the driver
-  // is reloaded or the GPU is reset, that is, until Cleared() or until a reading shows the reset
-  // (the driver no longer requests a reset, or its error count has restarted). A condition (rows to
-  // be remapped, no spare rows, a recovery action requested by the driver, or new uncorrectable
-  // memory errors) counts until it is no longer reported. If a value is absent, its last value
-  // remains valid.
+  // it may accept tasks. The reason holds from the first evidence until the cause is gone, or until
+  // Acknowledge() if the rules do not resume GPUs. An Xid counts until the driver is reloaded or
+  // the GPU is reset: until Cleared(), or until a reading shows that the driver no longer requests
+  // a reset or its error count has restarted. A condition (rows to be remapped, no spare rows, a
+  // recovery action requested by the driver, or new uncorrectable memory errors) counts until it is
+  // no longer reported. If a value is absent, its last value remains valid.
   const std::string& Take(const Reading& reading);
   // Call this when an administrator resumes the GPU. Earlier evidence no longer counts.
   void Acknowledge();
   // Restores the reason that Take() returned before carmad restarted. Must not be called after a
-  // reboot, because a reboot resets every GPU.
+  // reboot, which resets every GPU.
   void Restore(std::string why);
   // Call this when a lost GPU has come back. Earlier Xids no longer count.
   void Cleared();

@@ -15,7 +15,7 @@ namespace {
 
 // The kernel's limit on record size. The kernel rejects a smaller buffer.
 constexpr std::size_t kRecordBytes = 8192;
-// Maximum number of records per call. If the log grows faster, records are left for the next call.
+// Maximum number of records per call; the rest are left for the next call.
 constexpr int kMostReads = 10'000;
 
 std::string_view TakeUntil(std::string_view& rest, char end) {
@@ -50,8 +50,8 @@ std::optional<std::array<std::uint32_t, 3>> PlaceOf(std::string_view pci) {
 std::optional<KernelXid> ParseKernelXid(std::string_view line) {
   constexpr std::string_view kBegin = "NVRM: Xid (PCI:";
   std::string_view rest = line;
-  // Skips the kernel's record header, "4,811,168790062,-;". The driver's message begins directly
-  // after the header. The same words later in a record may come from any process, even a user's.
+  // Skips the kernel's record header, "4,811,168790062,-;". The driver's message must follow it
+  // directly, because any process, even a user's, can write the same words later in a record.
   if (const std::size_t head = rest.find(';'); head != rest.npos && !rest.starts_with(kBegin))
     rest.remove_prefix(head + 1);
   if (!rest.starts_with(kBegin)) return std::nullopt;
@@ -65,7 +65,7 @@ std::optional<KernelXid> ParseKernelXid(std::string_view line) {
   const auto xid = ParseNumber<int>(base::Trim(TakeUntil(rest, ',')), 10);
   if (!xid || *xid < 0) return std::nullopt;
   found.xid = *xid;
-  // "pid=1668". If the driver does not know the process, there is a word instead of the number.
+  // "pid=1668", or a word instead of the number if the driver does not know the process.
   const std::string_view next = base::Trim(TakeUntil(rest, ','));
   if (next.starts_with("pid=")) found.pid = ParseNumber<pid_t>(next.substr(4), 10);
   if (found.pid && *found.pid <= 0) found.pid.reset();
@@ -88,7 +88,7 @@ std::vector<KernelXid> KernelLog::Read() {
   std::array<char, kRecordBytes> room;
   for (int i = 0; i < kMostReads; ++i) {
     const ssize_t count = ::read(fd_.get(), room.data(), room.size());
-    // After overwritten records or a signal, the next records can still be read.
+    // If records were overwritten or a signal arrived, the next read may succeed.
     if (count < 0 && (errno == EPIPE || errno == EINTR)) continue;
     if (count <= 0) break;
     begun_.append(room.data(), static_cast<std::size_t>(count));

@@ -25,7 +25,7 @@ struct KernelXid {
 // header of /dev/kmsg. Empty for other lines.
 std::optional<KernelXid> ParseKernelXid(std::string_view line);
 
-// Whether NVML's "00000000:07:00.0" and the kernel's "0000:07:00" name the same device.
+// True if NVML's "00000000:07:00.0" and the kernel's "0000:07:00" name the same device.
 bool IsSamePlace(std::string_view nvml_pci, std::string_view kernel_pci);
 
 class KernelLog {

@@ -41,7 +41,7 @@ Result<Unit> SetOne(const NvmlApi& api, const std::string& group, const MemoryLi
                fmt::format("setting the memory limit on {} for {}", limit.uuid, group));
 }
 
-// Empty if the words are not a list of limits.
+// Empty if `words` is not a list of limits.
 std::optional<std::vector<MemoryLimit>> ParseLimits(std::span<const std::string> words) {
   std::vector<MemoryLimit> limits;
   for (; words.size() >= 3; words = words.subspan(3)) {

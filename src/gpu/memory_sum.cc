@@ -13,7 +13,7 @@ bool Told(const nvml::MemoryV2& memory) {
          memory.free != nvml::kNoValue64 && memory.used != nvml::kNoValue64;
 }
 
-// Allows for rounding of each amount.
+// Allows for rounding in each amount.
 bool AddsUp(const UnevenMemory& memory) {
   const std::int64_t sum_mib = memory.reserved_mib + memory.free_mib + memory.used_mib;
   return std::abs(memory.total_mib - sum_mib) <= 4;

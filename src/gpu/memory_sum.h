@@ -17,10 +17,10 @@ struct UnevenMemory {
   friend bool operator==(const UnevenMemory&, const UnevenMemory&) = default;
 };
 
-// Lists GPUs whose figures do not add up, in NVML's order. CARMA gives tasks the total minus the
-// reserved memory, and assumes that `used` excludes reserved memory. NVML's newer headers confirm
-// this, but the older headers contradict it. The sum shows which headers are right. Empty if
-// unsupported. May block, so call it only on a worker thread.
+// Lists GPUs whose memory figures do not add up, in NVML's order; empty if unsupported. CARMA gives
+// tasks the total minus the reserved memory, and assumes that `used` excludes the latter. NVML's
+// newer headers say so, but its older headers say the opposite; the sum shows which are right. May
+// block, so call it only on a worker thread.
 std::vector<UnevenMemory> AskUnevenMemory(const std::string& library);
 
 }  // namespace carma::gpu

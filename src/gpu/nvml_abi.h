@@ -257,8 +257,8 @@ using GetLinkPciFn = Return(Device, std::uint32_t link, PciInfo* other);
 using GetLinkTypeFn = Return(Device, std::uint32_t link, std::uint32_t* other);
 using GetComputeModeFn = Return(Device, std::uint32_t*);
 using GetMigModeFn = Return(Device, std::uint32_t* current, std::uint32_t* pending);
-// Functions for the instances of a MIG GPU. For an index below the maximum count that has no
-// instance, the driver returns kNotFound.
+// Functions for the instances of a MIG GPU. For an index below the maximum count, the driver
+// returns kNotFound if there is no such instance.
 using GetMigCountFn = Return(Device, std::uint32_t*);
 using GetMigHandleFn = Return(Device, std::uint32_t index, Device*);
 using GetInstanceIdFn = Return(Device mig, std::uint32_t*);

@@ -72,11 +72,11 @@ ReadResult<Unit> DescribeBoard(NvmlCalls& calls, Board& board) {
   return Unit{};
 }
 
-// Why a board, with all its instances, cannot be used.
+// Why a board and all its instances are unusable.
 struct Refusal {
   ReadError error;
   TroubleCause cause = TroubleCause::kOther;
-  // Not explicit, so that a call's error converts without a cast.
+  // Implicit, so that a call's error converts without a cast.
   Refusal(ReadError why, TroubleCause of = TroubleCause::kOther)
       : error(std::move(why)), cause(of) {}
 };
@@ -221,8 +221,8 @@ NvmlDevice BlankInstance(const Board& board, std::uint32_t number) {
   return device;
 }
 
-// Handle numbers have gaps. If instances seem to exist but cannot be opened, a single device is
-// listed for all instances, because their number is unknown. Fails if no handle could be opened.
+// Instance indices have gaps. Lists instances that cannot be opened as a single device, because
+// their number is unknown. Fails if no instance could be opened.
 ReadResult<std::vector<NvmlDevice>> AskInstances(NvmlCalls& calls, const Board& board,
                                                  std::uint32_t count) {
   Reading whole;
@@ -356,8 +356,7 @@ ReadResult<std::vector<NvmlDevice>> ListNvmlDevices(NvmlCalls& calls, const Nvml
     groups.push_back({board.pci.empty() ? before : board.pci, std::move(*devices)});
   }
   if (!any && first_error) return std::unexpected(*first_error);
-  // CARMA promises its users that GPUs are in PCI order. Every known driver already lists them in
-  // this order.
+  // CARMA documents that GPUs are in PCI order. Every known driver already lists them that way.
   std::ranges::stable_sort(groups, [](const Group& a, const Group& b) { return a.pci < b.pci; });
   std::vector<NvmlDevice> all;
   for (Group& group : groups) std::ranges::move(group.devices, std::back_inserter(all));

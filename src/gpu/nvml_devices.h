@@ -62,9 +62,9 @@ ReadResult<Unit> ReadNvmlMemory(NvmlCalls& calls, nvml::Device handle, const std
 ReadResult<std::optional<bool>> AskMig(NvmlCalls& calls, nvml::Device board,
                                        const std::string& uuid);
 
-// The name of an instance's profile: "3g.20gb", or "1c.3g.20gb" for a part of that instance. It
-// gives the number of slices and the memory in GiB, rounded to a multiple of one eighth of the
-// GPU's memory. If board_mib is 0 (unknown), the instance's own memory is rounded up instead.
+// The profile name of an instance ("3g.20gb") or of a part of it ("1c.3g.20gb"). The memory is in
+// GiB, rounded up to a multiple of one eighth of the GPU's memory, or to a whole GiB if board_mib
+// is 0 (unknown).
 std::string MigProfileName(const nvml::DeviceAttributes& attributes, std::int64_t board_mib);
 
 }  // namespace carma::gpu

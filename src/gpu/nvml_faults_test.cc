@@ -1,6 +1,6 @@
-// Makes every function of NVML return every possible error, for one GPU and for the whole driver,
-// and removes every function in turn. The other GPUs must keep working, and the outcome must be as
-// documented (docs/server/gpus.md).
+// Makes every NVML function fail with every possible error, for one GPU and for the whole driver,
+// and removes each function in turn. The other GPUs must keep working, and each error must have the
+// documented effect (docs/server/gpus.md).
 #include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// What an error in a function causes, from least to most severe.
+// Effect of an error in a function, from least to most severe.
 enum class Role {
   kNothing,    // the error has no effect
   kTells,      // a value is absent, unless the GPU or the driver is lost
@@ -88,8 +88,7 @@ constexpr Function kFunctions[] = {
     {"nvmlGpmMigSampleGet", Role::kNothing, Role::kNothing},
     {"nvmlGpmMetricsGet", Role::kNothing, Role::kDecides},
 };
-// Functions that are called for the instances of a MIG GPU. All other functions are called only for
-// whole GPUs.
+// Functions called for the instances of a MIG GPU. All others are called only for whole GPUs.
 constexpr Function kOfInstances[] = {
     {"nvmlDeviceGetMaxMigDeviceCount", Role::kIdentity, Role::kNothing},
     {"nvmlDeviceGetMigDeviceHandleByIndex", Role::kIdentity, Role::kNothing},
@@ -137,7 +136,7 @@ class NvmlFaultsTest : public FakeNvmlTest {
  protected:
   void SetUp() override {
     FakeNvmlTest::SetUp();
-    // Lists the GPUs in PCI order, because a GPU without an address keeps its place in the list.
+    // Puts the driver's list in PCI order so that a GPU without an address keeps its place.
     std::swap(nvml_->gpus[0], nvml_->gpus[1]);
     for (FakeNvmlGpu& gpu : nvml_->gpus) gpu.compute = {Process(11, 100)};
   }

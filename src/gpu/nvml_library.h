@@ -98,8 +98,8 @@ struct NvmlLibrary {
   NvmlApi api;
 };
 
-// Loads a library without calling it. library: a path, or a file name for the dynamic linker.
-// Returns kUnavailable if the library is missing or lacks required functions.
+// Loads a library without calling its functions. library: a path, or a file name for the dynamic
+// linker. Returns kUnavailable if the library is missing or lacks required functions.
 Result<NvmlLibrary> LoadNvml(const std::string& library);
 
 // Initialises NVML for a few calls. The destructor shuts it down.
@@ -121,15 +121,15 @@ class NvmlSession {
   bool open_;
 };
 
-// Whether the code means that this GPU does not have the value, or that this account may not read
+// True if the code means that this GPU does not have the value or that this account may not read
 // it.
 bool MeansAbsent(nvml::Return code);
-// Whether the code means that the driver was unloaded or that its library was never initialised.
+// True if the code means that the driver was unloaded or its library was never initialised.
 bool MeansDriverGone(nvml::Return code);
 // The driver's text for the code: "Driver Not Loaded (NVML 9)".
 std::string NvmlText(const NvmlApi& api, nvml::Return code);
 
-// What happens if a value cannot be read.
+// Effect of a value that cannot be read.
 enum class Weight {
   kDecides,  // the reading fails
   kTells,    // the value is absent, unless the GPU or driver is gone
@@ -140,14 +140,14 @@ class NvmlCalls {
  public:
   explicit NvmlCalls(const NvmlApi& functions) : api(functions) {}
 
-  // Returns whether the call produced its value, or an error from FailureOf().
+  // Returns true if the call produced its value, false if the value is absent, or an error from
+  // FailureOf().
   ReadResult<bool> Given(const std::string& gpu, nvml::Return code, const char* what,
                          Weight weight);
-  // Returns the error "doing: the driver's text", with kNotFound for a lost GPU and kUnavailable
-  // otherwise.
+  // Returns an error: `doing` followed by the driver's text, with kNotFound for a lost GPU and
+  // kUnavailable otherwise.
   std::unexpected<base::Error> Failure(nvml::Return code, const std::string& doing);
-  // Returns an error about one GPU, in the same form. what: the requested value; empty for the GPU
-  // itself.
+  // Like Failure(), for one GPU. what: the requested value; empty for the GPU itself.
   std::unexpected<ReadError> FailureOf(const std::string& gpu, nvml::Return code,
                                        const std::string& what = "");
   bool driver_gone() const { return driver_gone_; }

@@ -1,4 +1,4 @@
-// Tests MIG GPUs, MPS clients and each process's GPU use.
+// Tests MIG GPUs, MPS clients and per-process GPU usage.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -156,7 +156,7 @@ void LibraryProbe::FreeGpm(DeviceState& device) {
   device.primed = false;
 }
 
-// Creates a new event set, because events about the GPUs of an earlier list are useless.
+// Replaces the event set to drop events about the GPUs of an earlier list.
 void LibraryProbe::RegisterEvents() {
   FreeEvents();
   if (!api_.HasEvents() || devices_.empty()) return;
@@ -166,7 +166,7 @@ void LibraryProbe::RegisterEvents() {
   }
   for (std::size_t i = 0; i < devices_.size(); ++i) {
     if (!devices_[i].board || devices_[i].keeper != i) continue;
-    // Without support or permission, a GPU reports no events. Its values are read as usual.
+    // If this fails (no support or permission), the GPU reports no events but is read as usual.
     (void)api_.events_register(devices_[i].board, nvml::kEventXidCritical, events_);
   }
 }
@@ -207,8 +207,8 @@ void LibraryProbe::Announce(const nvml::EventData& event) {
 }
 
 ReadResult<std::vector<DeviceInfo>> LibraryProbe::Devices() {
-  // The library only knows the GPUs that existed when it was initialised, so it must be restarted
-  // for a new list.
+  // The library knows only the GPUs that existed when it was initialised, so a new list requires
+  // initialising it again.
   Shutdown();
   devices_.clear();
   CARMA_TRY(Open());
@@ -316,8 +316,8 @@ ReadResult<Unit> LibraryProbe::ReadUtilization(const DeviceState& device, Readin
   return Unit{};
 }
 
-// Power is measured only for the whole GPU. It is reported for the first instance, so sums over all
-// devices are correct.
+// Power is measured only for the whole GPU. It is reported for the first instance so that sums over
+// all devices are correct.
 ReadResult<Unit> LibraryProbe::ReadPower(const DeviceState& device, Reading& reading) {
   if (!device.leads) return Unit{};
   if (api_.power) {
@@ -339,8 +339,7 @@ ReadResult<Unit> LibraryProbe::ReadTemperature(const DeviceState& device, Readin
   nvml::Return code = api_.temperature
                           ? api_.temperature(device.board, nvml::kTemperatureGpu, &celsius)
                           : nvml::kFunctionNotFound;
-  // NVML 13 deprecates the old call, so a library may no longer support it. The newer call is the
-  // fallback.
+  // Falls back to the newer call if the library lacks the old one, which NVML 13 deprecates.
   if (MeansAbsent(code) && api_.temperature_v) {
     nvml::Temperature temperature{nvml::StructVersion<nvml::Temperature>(1), nvml::kTemperatureGpu,
                                   0};

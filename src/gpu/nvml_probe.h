@@ -27,15 +27,16 @@ class NvmlProbe : public Probe {
   virtual std::uint32_t NumberOf(std::size_t device) const = 0;
 };
 
-// Loads the library (a path, or a file name for the dynamic linker). Does not call the driver yet:
-// each Devices() initialises NVML, as does the first call after the driver has come back. If a
-// function is missing, its value is absent. Only initialisation, the list of devices and their
-// memory are required. SM activity and the other counters are means between two consecutive Read()s
-// of a device (NVML's GPM, converted from percent to fractions). The first Read() covers the time
-// since Devices(). Decisions depend on memory, processes, SM activity, utilisation, power, energy
-// and temperature, so a Read() fails if one of these has an error or an invalid value. Any other
-// value with an error is absent. Every call about a lost GPU returns kNotFound.
-// Loading fails with kUnavailable if the library is missing or lacks required functions.
+// Loads the library (a path, or a file name for the dynamic linker) without calling the driver yet.
+// Each Devices() initialises NVML, as does the first call after the driver has come back. Fails
+// with kUnavailable if the library is missing or lacks a function for initialising NVML, listing
+// devices or reading their memory. If any other function is missing, its value is absent.
+//
+// SM activity and the other counters are means between two consecutive Read()s of a device (NVML's
+// GPM, converted from percent to fractions). The first Read() covers the time since Devices().
+// Read() fails if memory, processes, SM activity, utilisation, power, energy or temperature has an
+// error or an invalid value, because decisions depend on them. Any other value with an error is
+// absent. Every call about a lost GPU returns kNotFound.
 Result<std::unique_ptr<NvmlProbe>> LoadNvmlProbe(const std::string& library = kNvmlLibrary);
 
 // Creates the probe for a library that is already loaded.

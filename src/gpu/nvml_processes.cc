@@ -15,7 +15,7 @@ namespace {
 constexpr std::uint32_t kMaxProcesses = 65'536;
 constexpr std::uint32_t kRoom = 8;  // for processes that start between the two calls
 
-// Adds one entry from the driver's list. The memory of entries with the same pid is added up.
+// Adds one entry from the driver's list, summing the memory of entries with the same pid.
 void AddUse(std::vector<ProcessUse>& uses, const ProcessUse& line) {
   for (ProcessUse& use : uses) {
     if (use.pid != line.pid) continue;
@@ -26,8 +26,8 @@ void AddUse(std::vector<ProcessUse>& uses, const ProcessUse& line) {
   uses.push_back(line);
 }
 
-// Merges a process from another list. The larger value counts, because a process that computes and
-// draws is in both lists with all its memory.
+// Merges a process from another list. Keeps the larger amount of memory, because a process that
+// uses both compute and graphics appears in both lists with all its memory.
 void MergeUse(std::vector<ProcessUse>& all, const ProcessUse& use) {
   for (ProcessUse& known : all) {
     if (known.pid != use.pid) continue;
@@ -53,8 +53,7 @@ std::unexpected<ReadError> Absurd(const NvmlDevice& device) {
                   device.info.uuid);
 }
 
-// Where the cgroup v2 tree is mounted. If there are also version 1 trees, this is not
-// /sys/fs/cgroup.
+// Mount point of the cgroup v2 tree, which is not /sys/fs/cgroup if v1 trees are mounted too.
 std::string CgroupRoot() {
   const std::string mounts = base::ReadFile("/proc/self/mounts", 1 << 20).value_or("");
   for (const std::string_view line : base::Split(mounts, '\n')) {
@@ -64,8 +63,8 @@ std::string CgroupRoot() {
   return "/sys/fs/cgroup";
 }
 
-// Whether a list entry belongs to this instance. An entry must name the instance, except in the
-// instance's own list.
+// True if a list entry belongs to this instance. In the instance's own list, an entry need not name
+// the instance.
 bool IsOf(const NvmlDevice& device, const nvml::ProcessInfo& line, bool whole_list) {
   if (!device.info.mig) return true;
   const bool untold = line.gpu_instance == nvml::kNoValue32;

@@ -19,9 +19,9 @@ struct OwnDevices {
   std::vector<std::string> unknown;  // names without a match
 };
 
-// Selects the named devices. Pure. A name is the number of a whole GPU in PCI order (as
-// in CUDA and Slurm), the UUID of a GPU or instance, or a UUID prefix. The number of a MIG GPU
-// selects all its instances. A prefix selects all devices that match it.
+// Selects the named devices. A name is a whole GPU's number in PCI order (as in CUDA and Slurm),
+// the UUID of a GPU or instance, or a UUID prefix. The number of a MIG GPU selects all its
+// instances, and a prefix selects all matching devices.
 OwnDevices OnlyNamed(std::vector<DeviceInfo> devices, std::span<const std::string> names);
 
 }  // namespace carma::gpu

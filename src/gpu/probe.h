@@ -1,4 +1,4 @@
-// The interface for reading GPUs. It deals with processes, not with tasks.
+// The interface for reading GPUs. It knows about processes, but not about tasks.
 #pragma once
 
 #include <sys/types.h>
@@ -217,7 +217,7 @@ struct Reading {
   // instance gets its own errors and the errors of the whole GPU.
   std::vector<int> xids;
 
-  // Visits all members except `taken`. Defined in reading_json.cc, which is the only user.
+  // Visits all members except `taken`. Defined in reading_json.cc, its only user.
   static void VisitFields(auto& field, auto& reading);
   friend bool operator==(const Reading&, const Reading&) = default;
 };

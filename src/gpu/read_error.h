@@ -10,8 +10,8 @@ namespace carma::gpu {
 
 struct ReadError {
   ReadError(ErrorCode kind, std::string what, std::string of = "");
-  // An error of the driver rather than of a single GPU. Not explicit, so that an Error converts to
-  // a ReadError.
+  // An error of the driver rather than of a single GPU. Implicit, so that an Error converts to a
+  // ReadError.
   ReadError(base::Error error);
 
   // The message with the GPU's name, for output that does not show the GPU elsewhere: "GPU GPU-a:
@@ -30,10 +30,9 @@ struct ReadError {
 template <class T>
 using ReadResult = std::expected<T, ReadError>;
 
-// Returns a ReadError with these members.
 std::unexpected<ReadError> FailRead(ErrorCode kind, std::string what, std::string gpu = "");
 
-// Puts the GPU's name before `what`. Returns only `what` if the name is empty.
+// Prefixes `what` with the GPU's name, unless the name is empty.
 std::string OfGpu(const std::string& gpu, const std::string& what);
 
 }  // namespace carma::gpu

@@ -107,7 +107,7 @@ Result<DeviceInfo> DeviceFromJson(const Json& json, const std::string& pointer) 
   if (info.uuid.empty()) in.Complain("uuid", "a GPU name");
   if (info.total_mib == 0 && info.trouble.empty()) in.Complain("total_mib", "the GPU's memory");
   if (in.error()) return std::unexpected(*in.error());
-  // A later version may write causes that are unknown to this version.
+  // Later versions may write causes that this version does not know.
   info.trouble = {base::Printable(info.trouble.text, 4'096),
                   base::FromWord<TroubleCause>(cause).value_or(TroubleCause::kOther),
                   base::Printable(info.trouble.gpu, kNameRule.max_bytes)};

@@ -29,8 +29,8 @@ Result<ReadResult<Reading>> TakeAnswer(base::JsonReader& in);
 
 // Omits absent values so that files from older and newer versions can both be read.
 nlohmann::json DeviceToJson(const DeviceInfo& info);
-// Returns kInvalid with a JSON pointer that starts with `pointer` if there is no name, or neither
-// memory nor a `trouble` that explains its absence.
+// Returns kInvalid with a JSON pointer that starts with `pointer` if the name is missing, or if the
+// memory is missing and no `trouble` explains why.
 Result<DeviceInfo> DeviceFromJson(const nlohmann::json& json, const std::string& pointer);
 
 }  // namespace carma::gpu

@@ -45,7 +45,7 @@ Result<RecordedAnswer> ParseAnswer(std::string_view line, std::size_t devices) {
   std::int64_t device = -1;
   in.Get("at_ms", at_ms, 0, kMaxMs);
   in.Get("gpu", device, 0, static_cast<std::int64_t>(devices) - 1);
-  if (!in.error() && device < 0) in.Complain("gpu", "the index of one of the header's GPUs");
+  if (!in.error() && device < 0) in.Complain("gpu", "the index of a GPU in the header");
   if (in.error()) return std::unexpected(*in.error());
   ReadResult<Reading> told = CARMA_TRY(TakeAnswer(in));
   return RecordedAnswer{base::Duration(at_ms), static_cast<std::size_t>(device), std::move(told)};
@@ -85,7 +85,7 @@ Result<Recording> ParseRecording(std::string_view text) {
     RecordedAnswer answer =
         CARMA_TRY(base::Wrap(ParseAnswer(line, recording->devices.size()), where));
     if (!recording->answers.empty() && answer.at < recording->answers.back().at)
-      return Invalid(where + ": /at_ms: expected a time not before the previous one");
+      return Invalid(where + ": /at_ms: expected a time no earlier than the previous one");
     recording->answers.push_back(std::move(answer));
   }
   if (!recording) return Invalid("line 1: expected a recording header");

@@ -14,9 +14,9 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Replays a recording. Each Read() of a device returns the device's next answer, however fast the
-// answers are read. `taken` is the time of the first Read() of any device plus the answer's
-// recorded time. After the last answer, Read() returns kUnavailable "the recording has ended".
+// Replays a recording. Each Read() of a device returns the device's next answer, regardless of
+// timing. `taken` is the time of the first Read() of any device plus the answer's recorded time.
+// After the last answer, Read() returns kUnavailable "the recording has ended".
 class ReplayProbe : public Probe {
  public:
   explicit ReplayProbe(Recording recording);

@@ -31,7 +31,7 @@ void SteadyProbe::Place() {
       continue;
     }
     numbers_[i] = static_cast<std::size_t>(found - driver_list_.begin());
-    // If a GPU cannot be described now, its earlier description is kept.
+    // A GPU that cannot be described now keeps its earlier description.
     if (found->trouble.empty()) {
       kept_[i] = *found;
     } else {

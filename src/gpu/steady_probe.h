@@ -14,7 +14,7 @@ namespace carma::gpu {
 // new list, which may take seconds while the other GPUs wait.
 inline constexpr base::Duration kLookAgainSpan{300'000};
 
-// Whether every GPU has the same number in both lists. A GPU that cannot be described now is
+// True if every GPU has the same number in both lists. A GPU that cannot be described now is
 // assumed to have kept its number.
 bool SamePlaces(const std::vector<DeviceInfo>& now, const std::vector<DeviceInfo>& before);
 
@@ -24,19 +24,19 @@ class SteadyProbe : public Probe {
   explicit SteadyProbe(std::unique_ptr<Probe> probe) : probe_(std::move(probe)) {}
 
   // Keeps the driver's first list, or the list given to Keep(), and returns later lists in the same
-  // order. A GPU that can be described again gets its current description. A GPU that is no longer
-  // listed gets a `trouble` that explains this. New GPUs are not shown.
+  // order. Updates the description of a GPU that can be described again. Sets `trouble` for a GPU
+  // that is no longer listed. Omits new GPUs.
   ReadResult<std::vector<DeviceInfo>> Devices() override;
   // device: index in the kept list. Also returns kNotFound if the driver does not list the GPU. If
-  // the GPU is missing, lost or could not be described, Read() requests a new list from the driver,
-  // at most once per kLookAgainSpan. A library that lost a GPU would otherwise not notice its
-  // return. If the request fails, all reads return kUnavailable until Devices() succeeds.
+  // the GPU is missing, lost or could not be described, requests a new list from the driver, at
+  // most once per kLookAgainSpan, because a library that lost a GPU does not notice its return. If
+  // the request fails, all reads return kUnavailable until Devices() succeeds.
   ReadResult<Reading> Read(std::size_t device, base::Time now) override;
   void LeaveAlone(const std::set<std::size_t>& devices) override;
 
-  // Replaces the kept list. The daemon passes a list that it saved earlier if the driver does not
-  // respond. Otherwise it passes the list from Devices(), with the saved descriptions of GPUs that
-  // are in trouble now.
+  // Replaces the kept list. If the driver does not respond, the daemon passes its saved list.
+  // Otherwise it passes the list from Devices(), with saved descriptions of GPUs that are in
+  // trouble.
   void Keep(std::vector<DeviceInfo> devices) override;
 
  private:

@@ -34,7 +34,7 @@ using BytesPerSecond = Quantity<struct BytesPerSecondUnit, double>;
 
 // Counters are sampled one after another, so a counter of a fully used GPU may be slightly above 1.
 inline constexpr double kFractionSlack = 0.01;
-// Upper limit for plausible rates: no link of a GPU reaches 10 TB/s.
+// Upper limit for plausible rates: no GPU link reaches 10 TB/s.
 inline constexpr double kMaxBytesPerSecond = 1e13;
 
 // Empty if the value is not a fraction (NaN, negative, or above 1 by more than the slack). Values

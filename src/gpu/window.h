@@ -38,7 +38,7 @@ class Window {
     std::optional<double> utilization;  // mean over the same span
   };
   using Value = std::optional<double> Sample::*;
-  // A part of the window, with a value's mean over that part.
+  // A part of the window and the mean of a value over it.
   struct Stretch {
     base::Time from;
     base::Time to;
@@ -48,7 +48,7 @@ class Window {
   // fewer than two samples.
   std::vector<Stretch> Stretches(Value value) const;
   std::optional<double> Mean(Value value) const;
-  // Whether there is only one sample. It covers no span yet, so its value is used directly.
+  // True if there is only one sample, whose value is used directly because it covers no span yet.
   bool single() const { return samples_.size() == 1; }
 
   base::Duration length_;

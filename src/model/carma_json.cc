@@ -154,15 +154,15 @@ Taken TakeCell(std::size_t index, const Json& value, Layer& layer) {
 constexpr double kMostBytes = 1e18;
 constexpr std::int64_t kNotStated = -1;
 
-// A layer list that is being read, with values that can be checked only once all of them are known.
+// A layer list being read, with values that cannot be checked until all are known.
 struct Draft : LayerList {
   Draft() { params = trainable = kNotStated; }
   std::optional<double> saved_b2;
   std::optional<double> saved_b4;
 };
 
-// Each of the following functions reads the value of one key. The JSON pointers in its errors begin
-// at this value.
+// The following functions each read the value of one key. JSON pointers in their errors start at
+// that value.
 
 Taken TakeLayers(const Json& value, Draft& draft) {
   if (!value.is_array()) return Expected("", "a list of rows");
@@ -314,8 +314,7 @@ Taken Finish(Draft& draft) {
   }
   if (draft.trainable == kNotStated) draft.trainable = draft.params;
   if (draft.trainable > draft.params) return Expected("/trainable", "at most the value of params");
-  // The bytes were counted for batches of 2 and 4. For other batch sizes, they lie on the line
-  // through these two points.
+  // Bytes are counted for batches of 2 and 4 and extrapolated linearly to other batch sizes.
   if (draft.saved_b2 && draft.saved_b4 && !draft.saved) {
     const double per_sample = (*draft.saved_b4 - *draft.saved_b2) / 2;
     if (per_sample < 0) return Expected("/saved_bytes_b4", "at least saved_bytes_b2");

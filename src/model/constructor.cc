@@ -62,7 +62,7 @@ class Arguments {
     return product;
   }
 
-  // Returns no value for a width of 0, which means that the width is unknown.
+  // Empty if the width is 0, which means unknown.
   static Number Count(std::string_view text) {
     const Number value = ParseCount(text);
     return value && *value > 0 ? value : std::nullopt;

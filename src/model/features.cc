@@ -87,7 +87,7 @@ Family Classify(const LayerList& list) {
   return features.conv > 0 ? Family::kCnn : Family::kMlp;
 }
 
-// With more than half of the model or a quarter of its body hidden, an upper bound computed from
+// If more than half of the model or a quarter of its body is hidden, an upper bound computed from
 // the rows would be too low.
 bool HidesMost(const LayerList& list) {
   const std::int64_t body = BodyParams(list);

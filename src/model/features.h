@@ -1,4 +1,4 @@
-// Describes a model by about ten numbers, for GPUMemNet's networks and for Horus.
+// Reduces a model to about ten numbers, for GPUMemNet's networks and for Horus.
 #pragma once
 
 #include <array>
@@ -10,9 +10,8 @@
 
 namespace carma::model {
 
-// Counts the rows that are operations (op.h), without Identity, Flatten and similar layers. A
-// module that is called twice counts twice. The fields are named as in GPUMemNet (arXiv
-// 2602.17817).
+// Counts of operations (op.h) by kind, except Identity, Flatten and the like. A module that is
+// called twice counts twice. The fields are named as in GPUMemNet (arXiv 2602.17817).
 struct Features {
   int linear = 0;
   int conv = 0;
@@ -36,12 +35,12 @@ std::string_view FamilyName(Family family);  // "mlp", "cnn", "transformer"
 // a transformer. Any other model with a convolution is a CNN. All other models are MLPs.
 Family Classify(const LayerList& list);
 
-// Whether the rows show too little of the model, because most of it is below the printed levels.
+// True if the rows show too little of the model because most of it is below the printed levels.
 // torchinfo prints three levels by default.
 bool HidesMost(const LayerList& list);
 
 // The largest part of the script's batch that any one GPU gets. torch.nn.DataParallel splits the
-// batch among the GPUs. With other models, each GPU loads a full batch.
+// batch among the GPUs; other models load a full batch on each GPU.
 std::int64_t BatchOfOneGpu(const LayerList& list, std::int64_t batch, int gpus);
 
 }  // namespace carma::model

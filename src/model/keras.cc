@@ -117,7 +117,8 @@ class Grid {
     for (std::size_t i = 0; i < places_.size() && start < line.size(); ++i) {
       std::size_t end = i + 1 < places_.size() ? places_[i + 1].start : line.size();
       end = std::min(end, line.size());
-      // In some versions, the layers of a nested model begin slightly to the left of the titles.
+      // In some versions, the layers of a nested model begin slightly to the left of the column
+      // titles.
       while (line.front() == '|' && end < line.size() && end > start && line[end - 1] != ' ') --end;
       cells[places_[i].column] = line.substr(start, end - start);
       start = end;
@@ -143,8 +144,8 @@ class Grid {
   std::vector<Place> places_;  // from left to right
 };
 
-// Removes the marks of a nested model's layers, "| " (TensorFlow) or "   └ " (Keras 3), and returns
-// the nesting depth.
+// Strips the nesting marks of a nested model's layers, "| " (TensorFlow) or "   └ " (Keras 3), and
+// returns the nesting depth.
 int TakeDepth(std::string_view& label) {
   constexpr std::string_view kCorner = "└";
   if (const std::size_t corner = label.find(kCorner); corner != std::string_view::npos) {
@@ -245,8 +246,8 @@ bool IsBatchNorm(const Layer& layer) {
   return layer.type.starts_with("BatchNorm");
 }
 
-// Whether shapes are channels-first. A batch norm has four numbers per channel (fewer without scale
-// or shift), so its parameters show which dimension contains the channels.
+// True if shapes are channels-first. The parameters of a batch norm show which dimension contains
+// the channels: it has four per channel (fewer without scale or shift).
 bool HasChannelsFirst(const std::vector<Layer>& rows) {
   return std::ranges::any_of(rows, [](const Layer& layer) {
     return IsBatchNorm(layer) && layer.out.rank() >= 4 && layer.params == 4 * layer.out[1] &&
@@ -378,7 +379,7 @@ std::vector<std::int64_t> ParamsInside(const Table& table) {
   return inside;
 }
 
-// The sums over the list's layers.
+// Sums over all layers of the list.
 struct Sums {
   std::int64_t params = 0;
   std::int64_t moving = 0;             // moving means and variances, not part of `params`

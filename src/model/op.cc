@@ -116,7 +116,7 @@ static_assert(std::ranges::is_sorted(kCommon, {}, &Common::type));
 
 constexpr std::size_t kLongestName = 128;
 
-// Whether the type is itself a pool. "SelectAdaptivePool2d" only contains one.
+// True if the type is itself a pool. "SelectAdaptivePool2d" only contains one.
 bool IsPlainPool(std::string_view type) {
   constexpr std::string_view kStarts[] = {"Adaptive", "Max", "Avg", "LP", "Fractional", "Global"};
   return std::ranges::any_of(kStarts, [&](std::string_view s) { return type.starts_with(s); });

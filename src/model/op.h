@@ -22,12 +22,12 @@ enum class Op {
   kOther,      // an unknown name
 };
 
-// Uses only the class name. The table has PyTorch's names and the variants that libraries define;
-// Keras names are translated when a summary is read. A block with an operation in its name
-// ("ConvNormAct") gets this operation too, so call IsOperation first.
+// Looks only at the class name. The table has PyTorch's names and the variants defined by
+// libraries; Keras names are translated when a summary is read. A block named after an operation
+// ("ConvNormAct") maps to that operation too, so call IsOperation first.
 Op OpOf(std::string_view type);
 
-// Whether the row itself is an operation. Leaves are operations, and containers are not. A block is
+// True if the row itself is an operation. Leaves are operations, and containers are not. A block is
 // an operation if it is a norm with an activation inside, or an attention module with its own
 // projections. A row of unknown kind (kUnknown) is an operation if its type never contains other
 // modules or if it has weights. A "ConvNormAct" with 0 parameters is a container.

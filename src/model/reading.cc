@@ -27,8 +27,8 @@ std::string Names(const std::vector<std::string>& names) {
   return text;
 }
 
-// Adds a name that is not in the list yet. Keeps one name more than a note shows, so that Names()
-// knows that there are others.
+// Adds a name that is not in the list yet. Keeps one more name than a note shows, so that Names()
+// can tell whether there are others.
 void AddOnce(std::vector<std::string>& names, const std::string& name) {
   if (names.size() <= kNamesInANote && std::ranges::find(names, name) == names.end())
     names.push_back(name);
@@ -42,7 +42,7 @@ constexpr std::string_view kBuiltIn =
     "MultiheadAttention PReLU ParameterList ParameterDict RMSNorm RNN RNNCell SyncBatchNorm "
     "NonDynamicallyQuantizableLinear ";
 
-// Whether the type is a library's variant of a built-in module: "StdConv2d", "Conv2dSame",
+// True if the type is a library's variant of a built-in module: "StdConv2d", "Conv2dSame",
 // "LlamaRMSNorm".
 bool IsVariant(std::string_view type) {
   if (type.ends_with("Same")) type.remove_suffix(4);
@@ -52,7 +52,7 @@ bool IsVariant(std::string_view type) {
   return std::ranges::any_of(kEnds, [&](std::string_view end) { return type.ends_with(end); });
 }
 
-// Whether the layer has at most a few numbers per channel, like a layer scale or a norm with an
+// True if the layer has at most a few parameters per channel, like a layer scale or a norm with an
 // unknown name.
 bool IsPerChannel(const Layer& layer) {
   std::int64_t width = layer.out_features.value_or(0);

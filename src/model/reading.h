@@ -49,8 +49,8 @@ class Lines {
 // Parses "1,234,567". Empty if the text is not a number from 0 to kMaxElements.
 std::optional<std::int64_t> ParseCount(std::string_view text);
 
-// Whether the text is a valid name of a class or attribute: letters, digits, '_', '.' and '-', at
-// most kMaxNameBytes.
+// True if the text is a valid class or attribute name: letters, digits, '_', '.' and '-', at most
+// kMaxNameBytes.
 bool IsName(std::string_view text);
 
 // The class name in a row label of torchsummary such as "Conv2d-1". Empty for any other text.
@@ -68,8 +68,8 @@ std::string JoinPath(std::string_view parent, std::string_view name);
 // The shape of one sample: all dimensions except the first.
 Shape WithoutBatch(const Shape& shape);
 
-// Whether the line is a rule made of drawing characters: "=====", "_____", "-----" or parts of
-// boxes.
+// True if the line is a horizontal rule made of drawing characters: "=====", "_____", "-----" or
+// parts of boxes.
 bool IsRule(std::string_view line);
 
 // Converts from row order (parents first) to layer-list order (children before their parent).
@@ -99,19 +99,19 @@ bool AddParams(std::int64_t& sum, std::int64_t params);
 // are missing.
 void UseTotals(LayerList& list, const Totals& totals, std::int64_t row_sum);
 
-// Tables made from real runs print the batch as a number. The batch is assumed to be one of the
-// most frequent first dimensions: the one that divides the most first dimensions, or, in a tie, the
-// largest. Replaces its multiples with -1, -2 …, and adds a note on rows that do not fit. Does
-// nothing if the batch is already -1.
+// Finds the batch in a table that prints it as a number, as tables from real runs do. The batch is
+// assumed to be one of the most frequent first dimensions: the one that divides the most first
+// dimensions, or the largest of them in a tie. Replaces its multiples with -1, -2 …, and adds a
+// note about rows that do not fit. Does nothing if the batch is already -1.
 void FindBatch(LayerList& list);
 
-// Whether a row that has parameters and is at its table's deepest level looks like a collapsed
-// block rather than one operation.
+// True if a row at its table's deepest level looks like a collapsed block rather than a single
+// operation.
 bool LooksCollapsed(const Layer& layer);
 
 void AddNote(LayerList& list, Note::Kind kind, std::string text);
-// Add the final notes on the rows. collapsed: blocks with hidden contents, which become kUnknown;
-// the list is then marked as collapsed.
+// Functions that add the final notes on the rows. collapsed: blocks with hidden contents; their
+// kind becomes kUnknown, and the list is marked as collapsed.
 void NoteCollapsed(LayerList& list, const std::vector<std::size_t>& collapsed);
 void NoteUnknownTypes(LayerList& list, const std::vector<std::size_t>& except);
 void NoteMissingShapes(LayerList& list);
@@ -123,14 +123,14 @@ Result<LayerList> ReadTorchInfo(Lines& lines);
 Result<LayerList> ReadTorchTree(Lines& lines);
 Result<LayerList> ReadKeras(Lines& lines);
 // Reads CARMA's JSON. text: exactly one object. Returns kInvalid "place: /layers/3/1: expected …"
-// for invalid values. If the JSON is malformed, the message has no pointer.
+// for an invalid value, or a message without a JSON pointer if the JSON is malformed.
 Result<LayerList> ReadLayerList(std::string_view text, std::string_view place);
 
 // ---- constructor.cc: a module's constructor, such as "Conv2d(3, 64, kernel_size=(7, 7), …)" ----
 
 // Sets in_features, out_features, kernel, dropout and inplace of `layer` from the text between the
-// parentheses, depending on layer.type. Returns the module's own parameters: 0 for modules without
-// weights; empty if the type is unknown or the number does not follow from the text.
+// parentheses, depending on layer.type. Returns the number of the module's own parameters: 0 for
+// modules without weights; empty if the type is unknown or the number cannot be derived.
 std::optional<std::int64_t> ReadConstructor(std::string_view arguments, Layer& layer);
 
 // The parameters of an nn.MultiheadAttention itself, without its output projection. The weights of

@@ -30,7 +30,7 @@ const Reader* ReaderOf(SummaryFormat format) {
   return std::ranges::find(kReaders, format, &Reader::format);
 }
 
-// Whether the line is a row such as "Conv2d-1   [-1, 64, 112, 112]   9,408".
+// True if the line is a row such as "Conv2d-1   [-1, 64, 112, 112]   9,408".
 bool IsTorchSummaryRow(std::string_view row) {
   const std::size_t open = row.find('[');
   return open != std::string_view::npos && !TypeInLabel(base::Trim(row.substr(0, open))).empty();
@@ -60,7 +60,7 @@ const Reader* TableAt(const Lines& lines, std::size_t at) {
   return ReaderOf(rows > 0 ? SummaryFormat::kKeras : SummaryFormat::kTorchSummary);
 }
 
-// Whether the line begins a printed module tree, such as "ResNet(" without indentation.
+// True if the line begins a printed module tree, such as "ResNet(" without indentation.
 bool IsTreeRoot(std::string_view line) {
   line = line.substr(0, line.find_last_not_of(" \t") + 1);
   if (line.size() < 2 || line.size() > kMaxNameBytes || !line.ends_with('(')) return false;
@@ -71,7 +71,7 @@ bool IsTreeRoot(std::string_view line) {
          });
 }
 
-// Whether the line is a complete model with a single layer: "Linear(in_features=4, out_features=2,
+// True if the line is a complete model with a single layer: "Linear(in_features=4, out_features=2,
 // bias=True)".
 bool IsSingleModule(std::string_view line) {
   const std::size_t open = line.find('(');
@@ -88,7 +88,7 @@ bool IsBlank(std::string_view line) {
   return base::Trim(line).empty();
 }
 
-// Whether the line is a title that Keras prints above its table.
+// True if the line is part of the title that Keras prints above its table.
 bool IsTitle(std::string_view line) {
   return IsRule(line) || base::Trim(line).starts_with("Model: \"");
 }

@@ -11,21 +11,21 @@
 
 namespace carma::model {
 
-// Recognises the format of the text: torchsummary, torchinfo (with and without input shapes),
-// printed module trees with and without ", N params", Keras summary() of TensorFlow 1 and 2 and of
-// Keras 3, or CARMA's JSON (docs/use/layer-lists.md). `path` is used in messages. Other lines
-// around a summary are skipped, and a note is added. Returns kInvalid "path:line: what, expected"
-// ("path: /json/pointer: expected …" for JSON) for text of an unknown format, two summaries in one
-// file, a truncated table or tree, impossible numbers, and exceeded limits (layers.h). A readable
-// part that seems incomplete always gets a Note.
+// Parses a summary in any of these formats: torchsummary, torchinfo (with and without input
+// shapes), printed module trees with and without ", N params", Keras summary() of TensorFlow 1 and
+// 2 and of Keras 3, or CARMA's JSON (docs/use/layer-lists.md). `path` is used in messages. Skips
+// other lines around a summary, and adds a note. Returns kInvalid "path:line: what, expected"
+// ("path: /json/pointer: expected …" for JSON) if the format is unknown, the file contains two
+// summaries, a table or tree is truncated, a number is impossible, or a limit (layers.h) is
+// exceeded. A readable part that seems incomplete always gets a Note.
 Result<LayerList> ParseSummary(std::string_view text, std::string_view path);
 
 // Maximum total size of a data set after decompression.
 inline constexpr std::size_t kMaxDataSetBytes = std::size_t{1} << 30;
 
 // Reads a data set with one model per line in CARMA's JSON. Decompresses gzip files and skips blank
-// lines. Calls `take` for each model in order. Returns kNotFound, kDenied or kIo for the file, or
-// the errors of ParseSummary with "path:line: /json/pointer: …".
+// lines. Calls `take` for each model in order. Returns kNotFound, kDenied or kIo if the file cannot
+// be read, or an error of ParseSummary with "path:line: /json/pointer: …".
 Result<Unit> ForEachModel(const std::string& path, const std::function<void(LayerList)>& take);
 
 }  // namespace carma::model

@@ -179,7 +179,7 @@ TEST(TorchInfo, ReadsKernelsFrozenAndRepeatedRows) {
   EXPECT_EQ(list.layers[4].params, 0) << "a repeated call";
   EXPECT_THAT(
       Notes(list, Note::Kind::kInferred),
-      HasSubstr("rows for repeated calls to a module, whose parameters are counted only once: 1"));
+      HasSubstr("rows for repeated calls to modules, whose parameters are counted only once: 1"));
   EXPECT_FALSE(list.collapsed);
 }
 
@@ -528,8 +528,8 @@ TEST(Summary, StaysWithinItsLimits) {
   EXPECT_THAT(Error(std::string(kMaxSummaryBytes, '\n')), HasSubstr("more than 1000000 lines"));
 }
 
-// Wherever the text is truncated, the result is either a list within its limits or a one-line error
-// with the file's name.
+// No matter where the text is truncated, the result is either a list within its limits or a
+// one-line error with the file's name.
 TEST(Summary, SurvivesEveryTruncation) {
   for (const char* name : kFixtures) {
     SCOPED_TRACE(name);

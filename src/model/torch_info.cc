@@ -157,7 +157,7 @@ bool ParseCells(std::string_view line, const Header& header, Row& row) {
         break;
       }
       case Column::kKernel:
-        // A pooling layer prints one number for all sides, which has to be valid but is not used.
+        // A pooling layer prints one number for all sides. It must be valid but is not used.
         if (cell.starts_with('[') ? !ParseShape(cell, row.kernel)
                                   : cell != "--" && !ParseCount(cell)) {
           return false;
@@ -263,7 +263,7 @@ Result<LayerList> ReadTorchInfo(Lines& lines) {
   if (table.repeated > 0) {
     AddNote(list, Note::Kind::kInferred,
             fmt::format(
-                "rows for repeated calls to a module, whose parameters are counted only once: {}",
+                "rows for repeated calls to modules, whose parameters are counted only once: {}",
                 table.repeated));
   }
   list.has_input_shapes = std::ranges::find(header.columns, Column::kInput) != header.columns.end();

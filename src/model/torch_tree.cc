@@ -200,7 +200,7 @@ class TreeReader {
 
   // Conv1D from the Transformers library has inputs x outputs + outputs parameters but prints
   // neither width. It reads the output of the last layer or, at the start of a branch, of the last
-  // norm. Of these two widths, the first that fits the number of parameters is used.
+  // norm. The first of these two widths that fits the parameter count is used.
   void InferConv1D(Layer& layer) const {
     for (const auto& width : {last_width_, norm_width_}) {
       if (!width || layer.params == 0 || layer.params % (*width + 1) != 0) continue;
@@ -216,8 +216,8 @@ class TreeReader {
   }
 
   // The parameters to subtract for a tied output layer. Language models tie the output layer to the
-  // embedding table, so an output layer of the same size is taken to be the same tensor. A printed
-  // tree shows and counts both. The enclosing block may also count the layer's bias a second time.
+  // embedding table, so an output layer of the same size is assumed to be tied. A printed tree
+  // counts both. The enclosing block may also count the layer's bias a second time.
   std::int64_t TiedParams() {
     const Layer* table = nullptr;
     for (const Layer& layer : list_.layers) {

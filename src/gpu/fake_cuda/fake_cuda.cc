@@ -1,7 +1,7 @@
-// A CUDA driver for the tests of cuda_context.cc. Like the real driver, it is loaded by name in a
-// child process. It is controlled by CARMA_FAKE_CUDA: "fail=FUNCTION:CODE", "hang=FUNCTION",
-// "crash=FUNCTION", or "@PATH" for a file that contains one of these. It writes the relevant
-// environment variables to the file named by CARMA_FAKE_CUDA_LOG.
+// Fake CUDA driver for the tests of cuda_context.cc, loaded by name in a child process like the
+// real one. CARMA_FAKE_CUDA controls it: "fail=FUNCTION:CODE", "hang=FUNCTION", "crash=FUNCTION",
+// or "@PATH" for a file that contains one of these. The environment variables for CUDA and the
+// release of the context are logged to the file named by CARMA_FAKE_CUDA_LOG.
 #include <unistd.h>
 
 #include <cstdio>

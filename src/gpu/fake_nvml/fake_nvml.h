@@ -40,8 +40,7 @@ struct FakeNvmlGpu {
   std::vector<nvml::ProcessInfo> compute, graphics, mps;
   double sm_percent = 0;
   bool gpm = true;
-  // Additional GPM metrics by number, in NVML's units. Metrics that are missing here are not
-  // supported.
+  // Additional supported GPM metrics by number, in NVML's units.
   std::map<std::uint32_t, double> gpm_metrics;
   std::uint32_t utilization = 0;
   std::uint32_t power_mw = 0;
@@ -60,8 +59,7 @@ struct FakeNvmlGpu {
   std::map<std::string, nvml::Return> errors;     // by function name, for this GPU only
   std::uint32_t recovery_action = 0;
   std::uint32_t recovery_type = nvml::kTypeUnsignedInt;
-  // Number of processes that appear between the call that counts the processes and the call that
-  // lists them.
+  // Number of processes that start between the calls that count and list processes.
   int late_processes = 0;
   std::map<std::string, FakeNvmlLimit> memory_limits;  // by the group's path
   // What is at the other end of each NVLink: a PCI address, "switch", or "" for an unused link.

@@ -18,8 +18,7 @@ constexpr std::uint64_t kMib = std::uint64_t{1} << 20;
 class ScriptedNvml : public ::testing::Test {
  protected:
   void SetUp() override {
-    // The tested code opens the same file with dlopen and therefore gets the same library, so the
-    // script applies to it.
+    // dlopen() gives the tested code this same instance of the library, with its script.
     handle_ = ::dlopen(CARMA_FAKE_NVML, RTLD_NOW);
     ASSERT_NE(handle_, nullptr) << ::dlerror();
     nvml_ = static_cast<FakeNvml*>(::dlsym(handle_, kFakeNvmlSymbol));

@@ -65,8 +65,8 @@ ReadResult<Unit> GuardedProbe::Open() {
       if (auto* error = std::get_if<ReadError>(&*answer)) return std::unexpected(std::move(*error));
       return NoSuchAnswer();
     }
-    // A user may have killed the reader, so a GPU is blamed only if the reader dies twice while it
-    // reads this GPU.
+    // A user may have killed the reader, so a GPU is blamed only if the reader dies twice while
+    // reading it.
     if (!answer.error().late && ended.insert(answer.error().asking).second) continue;
     const std::string why = WhyOf(answer.error());
     if (!answer.error().asking) {
@@ -210,7 +210,7 @@ bool GuardedProbe::AnswersAgain(std::uint32_t number, Aside& aside) {
   return false;
 }
 
-// Must not wait, because the other GPUs are being read.
+// Must not block, because the other GPUs are being read.
 bool GuardedProbe::TrialSucceeds(std::uint32_t number, Aside& aside) {
   const std::expected<ReaderAnswer, NoAnswer> answer = aside.trial->Await(milliseconds(0));
   if (!answer && answer.error().late && Clock::now() < aside.trial_until) return false;
@@ -224,7 +224,7 @@ bool GuardedProbe::TrialSucceeds(std::uint32_t number, Aside& aside) {
   return false;
 }
 
-// A GPU counts as healthy again once it has been responding for as long as it was set aside.
+// Forgets a GPU's past hangs once it has responded for as long as it was last set aside.
 void GuardedProbe::Answered(std::uint32_t number) {
   const auto caution = cautions_.find(number);
   if (caution == cautions_.end()) return;

@@ -1,11 +1,11 @@
-// Runs NVML in a separate process. If a driver call for a GPU does not return, this GPU is set
-// aside, and a new process reads the other GPUs without touching it.
+// Runs NVML in a separate process. If a driver call for a GPU does not return, that GPU is set
+// aside, and a new process reads the others without touching it.
 //
-// If a call hangs in the kernel, neither its thread nor its process can be killed, so not even a
-// restart of carmad would help. A separate process, however, can be abandoned. NVML opens a GPU
-// only when the GPU's handle is requested by number, so a new process does not touch a GPU that it
+// If a call hangs in the kernel, neither its thread nor its process can be killed, so not even
+// restarting carmad would help. A separate process, by contrast, can be abandoned. NVML opens a GPU
+// only when its handle is requested by number, so a new process does not touch the GPUs that it
 // skips. If the driver holds one lock for all GPUs, no call returns, and the whole driver is
-// reported as hung. All GPUs share one process, because each process costs memory and opens the
+// reported as hung. All GPUs share one process, because each process uses memory and opens the
 // driver.
 #pragma once
 
@@ -68,7 +68,7 @@ class GuardedProbe : public Probe {
   ReadResult<Unit> Open();
   void Take(ReaderListing listing);
   ReadResult<Unit> OpenAgain();
-  // again: whether this request has already caused one reader to exit.
+  // again: true if this request has already caused one reader to exit.
   ReadResult<Reading> ReadWith(std::size_t device, base::Time now, bool again);
   void SetAside(std::uint32_t number, const std::string& why);
   bool AnswersAgain(std::uint32_t number, Aside& aside);

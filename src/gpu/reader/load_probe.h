@@ -9,7 +9,7 @@
 
 namespace carma::gpu {
 
-// Where activity counters come from.
+// Source of the activity counters.
 enum class ActivitySource {
   kAuto,  // the driver if it supports GPM, else DCGM
   kNvml,  // only the driver: `dcgmi` is never started

@@ -1,6 +1,6 @@
-// The program that calls the driver for the daemon (carma-reader). A process can be abandoned if a
-// call never returns from the kernel. A hanging thread would prevent the daemon from exiting and
-// would keep its locks and sockets open.
+// The program that calls the driver for the daemon (carma-reader). If a call never returns from the
+// kernel, the process can be abandoned, whereas a hanging thread would prevent the daemon from
+// exiting and would keep its locks and sockets open.
 #pragma once
 
 #include <string>
@@ -10,9 +10,8 @@
 
 namespace carma::gpu {
 
-// Answers requests (reader_wire.h) until the client is gone. Loads the library on the first list
-// request. If loading fails, the next list request tries again. Returns kInvalid if a line is not
-// a request.
+// Answers requests (reader_wire.h) until the client disconnects. The first list request loads the
+// library; if that fails, the next one tries again. Returns kInvalid if a line is not a request.
 Result<Unit> ServeReader(base::UniqueFd socket, const std::string& nvml_library);
 
 }  // namespace carma::gpu

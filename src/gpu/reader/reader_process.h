@@ -37,8 +37,8 @@ class ReaderProcess {
   ReaderProcess& operator=(const ReaderProcess&) = delete;
 
   void Ask(const ReaderRequest& request);
-  // Waits for the response to the last request. patience: how long the reader may be silent. During
-  // a listing, the patience applies to each GPU.
+  // Waits for the response to the last request. patience: how long the reader may be silent; during
+  // a listing, per GPU.
   std::expected<ReaderAnswer, NoAnswer> Await(std::chrono::milliseconds patience);
 
  private:

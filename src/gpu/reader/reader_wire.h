@@ -1,8 +1,8 @@
-// The protocol between the daemon and its reader (carma-reader), which have the same version. Each
-// message is a single line. The request "list 3 5" returns all devices except those of GPUs 3
-// and 5 in NVML's list. The request "read 2 1700000000000" returns a reading of device 2 at that
-// time. Responses are JSON objects: {"asking":4} before the first driver call for GPU 4, then
-// {"devices":[…],"numbers":[…]}, {"reading":{…}} or {"error":{…}}.
+// The protocol between the daemon and its reader (carma-reader), which always have the same
+// version. Each message is a single line. The request "list 3 5" returns all devices except those
+// of GPUs 3 and 5 in NVML's list. The request "read 2 1700000000000" returns a reading of device 2
+// at that time. Responses are JSON objects: {"asking":4} before the first driver call for GPU 4,
+// then {"devices":[…],"numbers":[…]}, {"reading":{…}} or {"error":{…}}.
 #pragma once
 
 #include <cstdint>
