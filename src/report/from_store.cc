@@ -15,12 +15,6 @@ using core::Time;
 
 namespace {
 
-// Leaves out the task's own output, because reports are visible to all users.
-std::string ReasonOf(const core::TaskRecord& record) {
-  std::string detail = core::PublicDetail(record.exit->detail);
-  return detail.empty() ? core::PublicText(record.reason.code, *record.reason.text) : detail;
-}
-
 AttemptEnd EndOf(TaskState state) {
   switch (state) {
     case TaskState::kSucceeded:
@@ -77,7 +71,9 @@ void StoreRun::Add(const store::StoredTask& stored) {
   if (core::IsFinal(record.state)) {
     task.ended = record.ended;
     task.forecasts = ForecastsOf(record);
-    if (record.state != TaskState::kSucceeded) task.reason = ReasonOf(record);
+    // Without the task's own output, because reports are visible to all users.
+    if (record.state != TaskState::kSucceeded)
+      task.reason = core::PublicText(record.reason.code, *record.reason.text);
   }
   first_ = std::min(first_.value_or(task.submitted), task.submitted);
   last_ = std::max(last_.value_or(task.submitted), task.ended.value_or(now_));

@@ -127,20 +127,22 @@ TEST(StoreRun, TakesGpusAndPromiseFromTheAccount) {
   EXPECT_EQ(attempts[1].promised_mib, std::nullopt);
 }
 
-TEST(StoreRun, NamesTheExitCodeOrElseTheReason) {
-  const auto reason = [](TaskState state, const char* detail) {
+TEST(StoreRun, GivesTheReasonOfTheEndWithoutTheTasksOutput) {
+  const auto reason = [](TaskState state, core::ReasonCode code, const char* text) {
     store::StoredTask task = TaskIn(state, 10, 40, {"A"});
-    task.record.reason = {core::ReasonCode::kNonZeroExit, "exit code 3"};
-    task.record.exit.Edit().detail = detail;
+    task.record.reason = {code, text};
+    task.record.exit.Edit().detail = "killed by signal 15 (SIGTERM)";
     StoreRun books(At(1'000));
     books.Add(task);
     return books.Finish().tasks.at(0).reason;
   };
-  EXPECT_EQ(reason(TaskState::kFailed, ""), "exit code 3");
-  EXPECT_EQ(reason(TaskState::kFailed, "exit code 1: KeyError: 7"), "exit code 1")
+  using core::ReasonCode;
+  EXPECT_EQ(reason(TaskState::kFailed, ReasonCode::kNonZeroExit, "Exit code 1: KeyError: 7."),
+            "Exit code 1.")
       << "all users may read the report";
-  EXPECT_EQ(reason(TaskState::kFailed, "KeyError: 7"), "exit code 3");
-  EXPECT_EQ(reason(TaskState::kSucceeded, "bye"), "");
+  EXPECT_EQ(reason(TaskState::kTimedOut, ReasonCode::kTimeLimit, "Ran longer than its time limit."),
+            "Ran longer than its time limit.");
+  EXPECT_EQ(reason(TaskState::kSucceeded, ReasonCode::kNone, "bye"), "");
 }
 
 TEST(StoreRun, IgnoresEventsOfUnknownTasks) {
