@@ -31,8 +31,13 @@ AttemptEnd EndOf(TaskState state) {
 
 // Derives how an attempt ended from the next state and the event's text.
 AttemptEnd EndOf(TaskState state, bool was_stopping, const std::string& text) {
-  if (core::ReasonOfLine(text) == core::ReasonCode::kOutOfMemory) return AttemptEnd::kOutOfMemory;
-  if (state == TaskState::kQueued && was_stopping) return AttemptEnd::kStopped;
+  using enum core::ReasonCode;
+  const core::ReasonCode code = core::ReasonOfLine(text);
+  if (code == kOutOfMemory) return AttemptEnd::kOutOfMemory;
+  // A task that checkpoints and exits when asked is requeued without being stopped.
+  const bool saved =
+      code == kTimeSlot || code == kPreempted || code == kDraining || code == kTimeLimit;
+  if (state == TaskState::kQueued && (was_stopping || saved)) return AttemptEnd::kStopped;
   return EndOf(state);
 }
 
