@@ -152,12 +152,14 @@ void StoreRun::Add(const store::EndedAttempt& attempt) {
 
 // Matches attempts known from events to stored ones: a stored attempt matches if it held its GPUs
 // when the other one started.
-void StoreRun::TellPromises(const Life& life) {
+void StoreRun::TakeAccounts(const Life& life) {
   for (Attempt& attempt : run_.tasks[life.task].attempts) {
     const auto held = std::ranges::find_if(life.attempts, [&](const store::EndedAttempt& of) {
       return of.started && of.taken.from <= attempt.started && attempt.started <= of.taken.to;
     });
     if (held == life.attempts.end()) continue;
+    // If the attempt ended while carmad was down, its event has the time of carmad's next start.
+    if (attempt.end != AttemptEnd::kUnfinished) attempt.ended = held->taken.to;
     if (held->promised_mib > 0) attempt.promised_mib = static_cast<double>(held->promised_mib);
     attempt.gpus.clear();
     for (const std::string& uuid : held->gpu_uuids) attempt.gpus.push_back(GpuOf(uuid));
@@ -190,7 +192,7 @@ RunRecord StoreRun::Finish() {
   for (const auto& [id, life] : lives_) {
     Settle(life);
     MarkCrashes(life);
-    TellPromises(life);
+    TakeAccounts(life);
   }
   for (std::size_t gpu = 0; gpu < covered_until_.size(); ++gpu) {
     const std::optional<Time>& until = covered_until_[gpu];

@@ -27,8 +27,8 @@ class StoreRun {
   // Uses state changes and ignores other events. An attempt lasts from "running" to the next state
   // that is neither running nor stopping.
   void Add(const store::StoredEvent& event);
-  // Adds the GPUs and the promised memory of an attempt. Events show only an attempt's first GPU;
-  // for the last attempt, the task's row may list the GPUs too.
+  // Adds the end, the GPUs and the promised memory of an attempt. Events show only an attempt's
+  // first GPU; for the last attempt, the task's row may list the GPUs too.
   void Add(const store::EndedAttempt& attempt);
   // Usage of the same GPU must be added in chronological order. Usage outside the run is ignored,
   // and time without usage becomes a gap.
@@ -63,7 +63,7 @@ class StoreRun {
   void Step(Life& life, const store::StoredEvent& event, core::TaskState state);
   void Settle(const Life& life);
   void MarkCrashes(const Life& life);
-  void TellPromises(const Life& life);
+  void TakeAccounts(const Life& life);
 
   core::Time now_;
   RunRecord run_;

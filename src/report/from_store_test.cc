@@ -102,7 +102,7 @@ TEST(StoreRun, AttemptsFollowTheStates) {
   for (const Case& c : cases) EXPECT_EQ(AttemptsOf(c.task, c.events), c.attempts) << c.name;
 }
 
-TEST(StoreRun, TakesGpusAndPromiseFromTheAccount) {
+TEST(StoreRun, TakesEndGpusAndPromiseFromTheAccount) {
   StoreRun books(At(1'000));
   books.Add(TaskIn(TaskState::kSucceeded, 100, 200, {"A"}));
   for (const auto& step :
@@ -111,7 +111,7 @@ TEST(StoreRun, TakesGpusAndPromiseFromTheAccount) {
     books.Add(step);
   }
   store::EndedAttempt first{.task = core::TaskId{1}, .number = 1};
-  first.taken = {.from = At(8), .to = At(30)};
+  first.taken = {.from = At(8), .to = At(20)};  // while carmad was down
   first.started = At(9);
   first.promised_mib = 5'000;
   first.gpu_uuids = {"B", "A"};
@@ -126,6 +126,7 @@ TEST(StoreRun, TakesGpusAndPromiseFromTheAccount) {
   books.Add(of_another);
   const std::vector<Attempt> attempts = books.Finish().tasks.at(0).attempts;
   ASSERT_EQ(attempts.size(), 2U);
+  EXPECT_EQ(attempts[0].ended, At(20));
   EXPECT_EQ(attempts[0].gpus, (std::vector{0, 1}));
   EXPECT_EQ(attempts[0].promised_mib, 5'000);
   EXPECT_EQ(attempts[1].gpus, std::vector{0});
