@@ -38,7 +38,7 @@ void AddTask(const std::string& label, const RunTask& task, core::Time zero, std
   std::optional<double> jct_s, execution_s, slowdown;
   if (counts) {
     execution_s = base::Seconds(*outcome.executed);
-    jct_s = std::max(base::Seconds(*task.ended - task.submitted), *execution_s);
+    jct_s = base::Seconds(outcome.Whole());
     if (task.solo_s && *task.solo_s > 0 && task.state == core::TaskState::kSucceeded)
       slowdown = base::Seconds(*outcome.last_executed) / *task.solo_s;
   }

@@ -85,10 +85,26 @@ void StoreRun::Add(const store::StoredTask& stored) {
 }
 
 void StoreRun::Add(const store::StoredEvent& event) {
-  if (event.kind != store::EventKind::kState || !event.task) return;
+  const bool matters =
+      event.kind == store::EventKind::kState || event.kind == store::EventKind::kEdit;
+  if (!matters || !event.task) return;
   const auto life = lives_.find(core::Number(*event.task));
+  if (life == lives_.end()) return;
+  // The only change that an ended task allows is a requeue.
+  if (life->second.ended) Requeue(life->second, event.when);
   const std::optional<TaskState> state = core::ParseTaskState(event.what);
-  if (life != lives_.end() && state) Step(life->second, event, *state);
+  if (state) Step(life->second, event, *state);
+}
+
+// A task that never ran counts as submitted when it is requeued.
+void StoreRun::Requeue(Life& life, Time when) {
+  RunTask& task = run_.tasks[life.task];
+  const Time ended = *std::exchange(life.ended, std::nullopt);
+  if (task.attempts.empty()) {
+    task.submitted = std::max(task.submitted, when);
+  } else {
+    task.attempts.back().out_of_queue += std::max(core::Duration{0}, when - ended);
+  }
 }
 
 void StoreRun::Step(Life& life, const store::StoredEvent& event, TaskState state) {
@@ -110,6 +126,7 @@ void StoreRun::Step(Life& life, const store::StoredEvent& event, TaskState state
         attempts.back().end = EndOf(state, life.stopping, event.text);
       }
       life.running = life.stopping = false;
+      if (core::IsFinal(state)) life.ended = event.when;
   }
 }
 

@@ -24,8 +24,8 @@ class StoreRun {
   explicit StoreRun(core::Time now) : now_(now) {}
 
   void Add(const store::StoredTask& task);
-  // Uses state changes and ignores other events. An attempt lasts from "running" to the next state
-  // that is neither running nor stopping.
+  // Uses state changes and the requeues of ended tasks, and ignores other events. An attempt lasts
+  // from "running" to the next state that is neither running nor stopping.
   void Add(const store::StoredEvent& event);
   // Adds the end, the GPUs and the promised memory of an attempt. Events show only an attempt's
   // first GPU; for the last attempt, the task's row may list the GPUs too.
@@ -54,12 +54,14 @@ class StoreRun {
     std::size_t task = 0;  // in run_.tasks
     bool running = false;  // its last attempt has not ended
     bool stopping = false;
+    std::optional<core::Time> ended;  // until it is requeued
     int ooms = 0;
     std::optional<core::Time> started;
     std::vector<int> last_gpus;
     std::vector<store::EndedAttempt> attempts;
   };
   int GpuOf(const std::string& uuid);
+  void Requeue(Life& life, core::Time when);
   void Step(Life& life, const store::StoredEvent& event, core::TaskState state);
   void Settle(const Life& life);
   void MarkCrashes(const Life& life);

@@ -151,6 +151,32 @@ TEST(StoreRun, GivesTheReasonOfTheEndWithoutTheTasksOutput) {
   EXPECT_EQ(reason(TaskState::kSucceeded, ReasonCode::kNone, "bye"), "");
 }
 
+TEST(StoreRun, DoesNotCountTheTimeBetweenAnEndAndTheRequeueAsWaiting) {
+  store::StoredEvent requeued = StepTo(500, TaskState::kQueued);
+  requeued.kind = store::EventKind::kEdit;
+  requeued.what = "edited";
+  struct Case {
+    const char* name;
+    std::vector<store::StoredEvent> first_life;
+    double waiting_s;
+  };
+  const Case cases[] = {
+      {"a task that had run",
+       {StepTo(5, TaskState::kRunning, "A"), StepTo(20, TaskState::kSucceeded, "A")},
+       5 + 30},
+      {"a task that was cancelled while it waited", {StepTo(20, TaskState::kCancelled)}, 30},
+  };
+  for (const Case& c : cases) {
+    StoreRun books(At(1'000));
+    books.Add(TaskIn(TaskState::kSucceeded, 530, 600, {"A"}));
+    for (const store::StoredEvent& event : c.first_life) books.Add(event);
+    for (const store::StoredEvent& event :
+         {requeued, StepTo(530, TaskState::kRunning, "A"), StepTo(600, TaskState::kSucceeded, "A")})
+      books.Add(event);
+    EXPECT_DOUBLE_EQ(Compute(books.Finish()).waiting.mean, c.waiting_s) << c.name;
+  }
+}
+
 TEST(StoreRun, IgnoresEventsOfUnknownTasks) {
   StoreRun books(At(1'000));
   books.Add(TaskIn(TaskState::kSucceeded, {}, 40, {}));

@@ -83,7 +83,7 @@ TaskTimes TimesOf(const std::vector<const RunRecord*>& runs) {
       const TaskOutcome outcome = OutcomeOf(task);
       if (!task.ended || !outcome.executed) continue;
       const double execution_s = Seconds(*outcome.executed);
-      const double jct_s = std::max(Seconds(*task.ended - task.submitted), execution_s);
+      const double jct_s = Seconds(outcome.Whole());
       times.jct_s.push_back(jct_s);
       times.waiting_s.push_back(jct_s - execution_s);
       if (task.solo_s && *task.solo_s > 0 && task.state == core::TaskState::kSucceeded)

@@ -17,7 +17,7 @@ using base::Seconds;
 struct Waits {
   double first_s = 0;       // until the first start
   double after_oom_s = 0;   // from running out of memory until the next start
-  double after_stop_s = 0;  // after a preemption or the end of a time slice
+  double after_stop_s = 0;  // after a preemption, the end of a time slice, or a requeue
   double after_fault_s = 0;
   double AllS() const { return first_s + after_oom_s + after_stop_s + after_fault_s; }
 };
@@ -31,10 +31,10 @@ Waits WaitsOf(const RunRecord& run) {
     double* into = &waits.first_s;
     for (const Attempt& attempt : task.attempts) {
       *into += std::max(0.0, Seconds(attempt.started - from));
-      from = attempt.ended;
+      from = attempt.WaitsFrom();
       into = attempt.end == AttemptEnd::kOutOfMemory ? &waits.after_oom_s
-             : attempt.end == AttemptEnd::kStopped   ? &waits.after_stop_s
-                                                     : &waits.after_fault_s;
+             : attempt.end == AttemptEnd::kFailed    ? &waits.after_fault_s
+                                                     : &waits.after_stop_s;
     }
     if (task.attempts.empty()) *into += std::max(0.0, Seconds(*task.ended - from));
   }
@@ -102,8 +102,7 @@ void PutFailures(std::string& out, const Recorded& cases) {
       if (++count > kMostRows) continue;
       const TaskOutcome outcome = OutcomeOf(task);
       const double ran_s = outcome.executed ? Seconds(*outcome.executed) : 0;
-      const double waited_s =
-          task.ended ? std::max(0.0, Seconds(*task.ended - task.submitted) - ran_s) : 0;
+      const double waited_s = task.ended ? Seconds(outcome.Whole()) - ran_s : 0;
       Put(rows,
           "<tr><td>{} {}</td><td "
           "class=\"run\">{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td>"

@@ -77,6 +77,8 @@ void PutTask(JsonText& out, const RunTask& task) {
         base::ToMs(attempt.ended), base::WordOf(attempt.end), fmt::join(attempt.gpus, ","));
     if (attempt.promised_mib && std::isfinite(*attempt.promised_mib))
       Put(out, R"(,"promised_mib":{})", *attempt.promised_mib);
+    if (attempt.out_of_queue > core::Duration{0})
+      Put(out, R"(,"out_of_queue_ms":{})", attempt.out_of_queue.count());
     out.push_back('}');
   });
   if (!task.forecasts.empty()) {
@@ -155,6 +157,9 @@ Result<Attempt> ReadAttempt(const Json& json, const std::string& pointer, std::s
   std::string end;
   in.Get("end", end, 40);
   in.Get("promised_mib", attempt.promised_mib, 0, kMaxValue);
+  std::int64_t out_of_queue_ms = 0;
+  in.Get("out_of_queue_ms", out_of_queue_ms, 0, kMaxMs);
+  attempt.out_of_queue = core::Duration(out_of_queue_ms);
   const Result<const Json*> list = ListOf(in, "gpus", kMaxGpusOfTask, pointer);
   if (in.error()) return std::unexpected(*in.error());
   if (!list) return std::unexpected(list.error());

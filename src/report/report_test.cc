@@ -25,6 +25,7 @@ Report ExampleReport() {
   run.tasks[7].whole_solo_s = 12.5;
   run.tasks[5].reason = "exit code 3";
   run.tasks[5].attempts.back().promised_mib = 12'345;
+  run.tasks[5].attempts.back().out_of_queue = core::Duration(60'000);
   run.tasks[6].state = core::TaskState::kRunning;
   run.tasks[6].ended.reset();
   run.tasks[6].attempts.back().end = AttemptEnd::kUnfinished;

@@ -44,6 +44,7 @@ TaskOutcome OutcomeOf(const RunTask& task) {
     const Duration length = std::max(Duration::zero(), attempt.ended - attempt.started);
     outcome.executed = outcome.executed.value_or(Duration::zero()) + length;
     outcome.last_executed = length;
+    outcome.out_of_queue += attempt.out_of_queue;
     if (attempt.end == AttemptEnd::kOutOfMemory) ++outcome.ooms;
   }
   return outcome;
@@ -60,9 +61,7 @@ void Tally::Add(const TaskOutcome& task) {
   first_ = std::min(first_.value_or(task.submitted), task.submitted);
   last_ = std::max(last_.value_or(*task.ended), *task.ended);
   if (!task.executed) return;
-  // If the clock was set back while the task existed, ended - submitted may be less than the
-  // execution time.
-  const Duration whole = std::max(*task.ended - task.submitted, *task.executed);
+  const Duration whole = task.Whole();
   const bool comparable = task.state == core::TaskState::kSucceeded && task.last_executed &&
                           task.solo_s && *task.solo_s > 0;
   group->second.samples.push_back(

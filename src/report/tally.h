@@ -2,6 +2,7 @@
 // percentiles, a few numbers per executed task.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -30,6 +31,8 @@ struct TaskOutcome {
   std::string_view user;   // empty if unknown
   core::Time submitted{};
   std::optional<core::Time> ended;  // empty if not final; the task is then only counted
+  // Time between the task's ends and the requeues that followed.
+  core::Duration out_of_queue{};
   // Execution time of all attempts, and of the last one. Empty if the task's process never ran.
   std::optional<core::Duration> executed;
   std::optional<core::Duration> last_executed;
@@ -39,6 +42,12 @@ struct TaskOutcome {
   int gpus = 1;
   int attempts = 0;
   int ooms = 0;
+
+  // Waiting and execution time of a task that has ended. If the clock was set back while the task
+  // existed, the times of submission and end alone may give less than the execution time.
+  core::Duration Whole() const {
+    return std::max(*ended - submitted - out_of_queue, executed.value_or(core::Duration{0}));
+  }
 };
 
 // The outcome of a recorded task. It borrows the names of the group and the user.

@@ -236,15 +236,15 @@ std::vector<XY> QueueCurve(const RunRecord& run) {
     ++changes[task.submitted];
     for (const Attempt& attempt : task.attempts) {
       --changes[attempt.started];
-      ++changes[attempt.ended];
+      ++changes[attempt.WaitsFrom()];
     }
     const bool running = !task.attempts.empty() && !task.ended &&
                          task.attempts.back().end == AttemptEnd::kUnfinished;
     if (running) {
       --changes[task.attempts.back().ended];
     } else if (task.ended) {
-      --changes[std::max(*task.ended,
-                         task.attempts.empty() ? task.submitted : task.attempts.back().ended)];
+      --changes[std::max(
+          *task.ended, task.attempts.empty() ? task.submitted : task.attempts.back().WaitsFrom())];
     }
   }
   std::vector<XY> curve;
