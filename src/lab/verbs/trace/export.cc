@@ -10,6 +10,7 @@
 #include "cli/calls.h"
 #include "cli/client/verbs.h"
 #include "cli/shell_quote.h"
+#include "core/values/entitlement.h"
 #include "core/values/task_state.h"
 #include "lab/verbs/trace/verbs.h"
 
@@ -27,6 +28,14 @@ trace::JobStatus StatusOf(const api::TaskView& task) {
     return trace::JobStatus::kKilled;
   if (core::HoldsGpus(state)) return trace::JobStatus::kRunning;
   return core::IsFinal(state) ? trace::JobStatus::kFailed : trace::JobStatus::kPending;
+}
+
+// What the task requests in addition to its workload, as a string for SetWishes.
+std::string WishesOf(const api::TaskView& task) {
+  trace::Submission wishes{.gpu_type = task.gpu_type, .account = task.account};
+  if (task.qos != core::kUsualQos) wishes.qos = task.qos;
+  if (task.cpus) wishes.cpus = static_cast<double>(*task.cpus);
+  return trace::WishesText(wishes);
 }
 
 // The server's local wall-clock time, counted in milliseconds since 1970 as if it were UTC.
@@ -58,6 +67,7 @@ Result<LoadedJobs> LoadHistory(Context& context, const ExportFlags& flags) {
     if (task.launched_ms && task.ended_ms && task.checkpoints == 0)
       job.duration = Duration(std::max<std::int64_t>(0, *task.ended_ms - *task.launched_ms));
     job.user = trace.users.Number(task.user).value_or(0);
+    job.wishes = trace.wishes.Number(WishesOf(task)).value_or(0);
     if (history.catalogue.Find(task.name))
       job.workload = trace.workloads.Number(task.name).value_or(0);
     trace.jobs.push_back(job);

@@ -252,10 +252,18 @@ TEST_F(TraceTools, ExportReadsTheDaemonsHistory) {
                                          .user = "bob",
                                          .state = "running",
                                          .gpus = 2,
+                                         .gpu_type = "A100",
                                          .submitted_ms = 1'005'000,
-                                         .launched_ms = 1'060'000}));
-    tasks.push_back(ToJson(api::TaskView{
-        .id = 3, .name = "x", .user = "bob", .state = "cancelled", .submitted_ms = 1'006'000}));
+                                         .launched_ms = 1'060'000,
+                                         .account = "vision",
+                                         .qos = "interactive",
+                                         .cpus = 4}));
+    tasks.push_back(ToJson(api::TaskView{.id = 3,
+                                         .name = "x",
+                                         .user = "bob",
+                                         .state = "cancelled",
+                                         .submitted_ms = 1'006'000,
+                                         .qos = "normal"}));
     tasks.push_back(ToJson(api::TaskView{.id = 4,
                                          .name = "saved",
                                          .user = "bob",
@@ -272,11 +280,11 @@ TEST_F(TraceTools, ExportReadsTheDaemonsHistory) {
   EXPECT_EQ(jobs.out,
             "# exported by carma 1.2.3 (trace export): 4 tasks from the daemon\n"
             "# start: 1970-01-01T00:16:40\n"
-            "submit_s,gpus,duration_s,user,status,workload_id\n"
-            "0,1,30.5,ann,passed,bert-base-b32\n"
-            "5,2,,bob,running,\n"
-            "6,1,,bob,pending,\n"
-            "7,1,,bob,passed,\n");
+            "submit_s,gpus,duration_s,user,status,workload_id,account,qos,cpus,gpu_type\n"
+            "0,1,30.5,ann,passed,bert-base-b32,,,,\n"
+            "5,2,,bob,running,,vision,interactive,4,A100\n"
+            "6,1,,bob,pending,,,,,\n"
+            "7,1,,bob,passed,,,,,\n");
   EXPECT_NE(Run({"export", "--as", "script"}).out.find("--solo-s 925 "), std::string::npos)
       << "the solo run time, not the time with neighbours";
   const Ran tasks = Run({"export", "--as", "tasks"});
