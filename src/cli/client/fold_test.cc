@@ -67,6 +67,24 @@ TEST(Fold, ARowOfEndedTasksHasAllGpusAndOnlyACommonTime) {
   EXPECT_EQ(TimeText(folded.tasks[1], 0), "1:00");
 }
 
+TEST(Fold, ARowOfEndedTasksHasOneExitCodeAndOnlyACommonReason) {
+  const auto failed = [](std::uint64_t id, int code, const std::string& text) {
+    api::TaskView task = Task(id, "failed", 1);
+    task.exit_code = code;
+    task.reason = "NonZeroExit";
+    task.reason_text = text;
+    return task;
+  };
+  const FoldedTasks folded =
+      FoldArrays({failed(1, 1, "Exit code 1."), failed(2, 2, "Exit code 2."),
+                  failed(3, 2, "Exit code 2."), failed(4, 1, "Exit code 1: x.")});
+  ASSERT_EQ(folded.tasks.size(), 2U);
+  EXPECT_EQ(folded.ids.at(1), "1,4");
+  EXPECT_EQ(folded.tasks[0].reason_text, "");
+  EXPECT_EQ(folded.ids.at(2), "2-3");
+  EXPECT_EQ(folded.tasks[1].reason_text, "Exit code 2.");
+}
+
 TEST(Fold, TasksAreBelowTheirDependencies) {
   api::TaskView second = Task(2, "queued"), third = Task(3, "queued"), fourth = Task(4, "queued");
   second.dependencies = {"afterok:1"};

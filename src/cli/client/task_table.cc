@@ -193,11 +193,11 @@ const ListColumn* FindColumn(std::string_view key) {
   return found == ListColumns().end() ? nullptr : &*found;
 }
 
-using Alike = std::tuple<std::uint64_t, std::string, std::string, std::string>;
+using Alike = std::tuple<std::uint64_t, std::string, std::string, std::string, std::string>;
 
 std::optional<Alike> KeyOf(const TaskView& task) {
   if (!task.array_id || HoldsGpus(task)) return std::nullopt;
-  return Alike{*task.array_id, task.state, task.reason, task.name};
+  return Alike{*task.array_id, task.state, task.reason, task.name, ExitText(task)};
 }
 
 // Run time of the last attempt in seconds; empty until the attempt has ended.
@@ -207,7 +207,7 @@ std::optional<std::int64_t> RunTime(const TaskView& task) {
 }
 
 // Merges another task into the row. The row then lists the GPUs of both, shows the larger memory
-// values, and shows no time if the run times differ.
+// values, and shows no time or reason of their ends if these differ.
 void Merge(const TaskView& task, TaskView& row) {
   for (const std::int64_t gpu : task.gpu_indices) {
     if (std::ranges::find(row.gpu_indices, gpu) == row.gpu_indices.end())
@@ -217,6 +217,7 @@ void Merge(const TaskView& task, TaskView& row) {
   row.predicted_mib = std::max(row.predicted_mib, task.predicted_mib);
   row.peak_mib = std::max(row.peak_mib, task.peak_mib);
   if (RunTime(task) != RunTime(row)) row.ended_ms.reset();
+  if (HasEnded(task) && task.reason_text != row.reason_text) row.reason_text.clear();
 }
 
 std::uint64_t LastDependency(const TaskView& task) {
