@@ -84,11 +84,10 @@ void AddMemory(const TaskView& task, Facts& facts) {
 void AddTimes(const TaskView& task, std::int64_t now_ms, Facts& facts) {
   facts.Add("Submitted", TimePoint(task.submitted_ms));
   if (task.first_start_ms) {
-    facts.Add("Waited", SpanText(task.submitted_ms, *task.first_start_ms));
+    facts.Add("First wait", SpanText(task.submitted_ms, *task.first_start_ms));
     facts.Add("First start", TimePoint(task.first_start_ms));
-  } else if (!HasEnded(task)) {
-    facts.Add("Waiting", SpanText(task.submitted_ms, now_ms));
   }
+  if (task.waiting_since_ms) facts.Add("Waiting", SpanText(*task.waiting_since_ms, now_ms));
   facts.Add("Starts", StartBrief(task.latest_start_ms, task.likely_start_ms, now_ms));
   if (task.launched_ms && task.launched_ms != task.first_start_ms)
     facts.Add("Last start", TimePoint(task.launched_ms));
@@ -209,7 +208,8 @@ void AddSlots(const TaskView& task, std::int64_t now_ms, Facts& facts) {
     facts.Add("Save signal", base::Printable(task.checkpoint_signal, 20));
   if (task.no_slots) facts.Add("Slots", "excepted");
   if (task.checkpoints > 0)
-    facts.Add("Checkpoints", "resumed from one " + base::Counted(task.checkpoints, "time"));
+    facts.Add("Checkpoints",
+              "saved one and left its GPUs " + base::Counted(task.checkpoints, "time"));
   const auto in = [now_ms](std::int64_t ms) { return SpanText(now_ms, std::max(now_ms, ms)); };
   if (HoldsGpus(task) && task.leaves_by_ms) {
     facts.Add("Leaves by", TimePoint(task.leaves_by_ms) + " (in " + in(*task.leaves_by_ms) + ")");

@@ -59,13 +59,27 @@ TEST_F(TaskTextTest, FactsKeepPredictedPromisedAndMeasuredApart) {
             "  Queue         main, priority 0\n"
             "  Attempts      2, ran out of GPU memory 1 time\n"
             "  Submitted     2026-03-01 11:00:00\n"
-            "  Waited        1:40\n"
+            "  First wait    1:40\n"
             "  First start   2026-03-01 11:01:40\n"
             "  Last start    2026-03-01 11:57:55\n"
             "  Ran           1:02:05\n"
             "  Time limit    12:00:00\n"
             "  Process       4711\n"
             "  Output        /home/bob/carma-42.out\n");
+}
+
+TEST_F(TaskTextTest, ATaskThatWaitsAgainShowsBothWaits) {
+  TaskView task = SomeTasks()[1];
+  task.state = "queued";
+  task.attempt = task.checkpoints = 1;
+  task.submitted_ms = kNow - 7'200'000;
+  task.first_start_ms = kNow - 7'100'000;
+  task.waiting_since_ms = kNow - 60'000;
+  EXPECT_THAT(TaskFacts(task, kNow),
+              ::testing::AllOf(
+                  ::testing::HasSubstr("  First wait    1:40\n"),
+                  ::testing::HasSubstr("  Waiting       1:00\n"),
+                  ::testing::HasSubstr("  Checkpoints   saved one and left its GPUs 1 time\n")));
 }
 
 TEST_F(TaskTextTest, NothingIsPromisedToATaskThatWaitsAgain) {
