@@ -301,21 +301,29 @@ std::optional<Duration> Limits::LongestFor(const TaskRequest& request) const {
 std::string TextOf(const LimitHit& hit) {
   const LimitRule& rule = *hit.rule;
   const std::string whose = fmt::format("(limit of {}: {})", WhomOf(rule), TextOf(rule));
+  // "1 of 2 allowed tasks are", or after the limit was lowered: "3 tasks (2 allowed) are".
+  const auto used = [&](std::int64_t allowed, const char* what) {
+    const auto have = static_cast<std::int64_t>(hit.have);
+    if (have > allowed)
+      return fmt::format("{} ({} allowed) {}", base::Counted(have, what), allowed,
+                         have == 1 ? "is" : "are");
+    return fmt::format("{} of {} allowed {}{}", have, allowed, what,
+                       allowed == 1 ? " is" : "s are");
+  };
   switch (hit.what) {
     case LimitHit::What::kRunning:
-      return fmt::format("{:.0f} of {} allowed {} running {}.", hit.have, *rule.running,
-                         *rule.running == 1 ? "task is" : "tasks are", whose);
+      return fmt::format("{} running {}.", used(*rule.running, "task"), whose);
     case LimitHit::What::kGpus:
-      return fmt::format("{:.0f} of {} allowed {} in use, and the task needs {:.0f} {}.", hit.have,
-                         *rule.gpus, *rule.gpus == 1 ? "GPU is" : "GPUs are", hit.wants, whose);
+      return fmt::format("{} in use, and the task needs {:.0f} {}.", used(*rule.gpus, "GPU"),
+                         hit.wants, whose);
     case LimitHit::What::kMemory:
       return fmt::format(
           "Of the {1} of GPU memory allowed {3}, {0} is already promised; the task needs {2}.",
           base::FormatMib(static_cast<std::int64_t>(hit.have)), base::FormatMib(*rule.memory_mib),
           base::FormatMib(static_cast<std::int64_t>(hit.wants)), whose);
     case LimitHit::What::kCpus:
-      return fmt::format("{:.0f} of {} allowed {} in use, and the task needs {:.0f} {}.", hit.have,
-                         *rule.cpus, *rule.cpus == 1 ? "CPU is" : "CPUs are", hit.wants, whose);
+      return fmt::format("{} in use, and the task needs {:.0f} {}.", used(*rule.cpus, "CPU"),
+                         hit.wants, whose);
     case LimitHit::What::kHostMemory:
       return fmt::format(
           "Of the {1} of main memory allowed {3}, {0} is already promised; the task needs {2}.",
@@ -323,9 +331,8 @@ std::string TextOf(const LimitHit& hit) {
           base::FormatMib(*rule.host_memory_mib),
           base::FormatMib(static_cast<std::int64_t>(hit.wants)), whose);
     case LimitHit::What::kQueued:
-      return fmt::format(
-          "{:.0f} of {} allowed {} waiting or running, and {:.0f} would be added {}.", hit.have,
-          *rule.queued, *rule.queued == 1 ? "task is" : "tasks are", hit.wants, whose);
+      return fmt::format("{} waiting or running, and {:.0f} would be added {}.",
+                         used(*rule.queued, "task"), hit.wants, whose);
     case LimitHit::What::kGpuHours:
       return fmt::format("{:.1f} of the {} GPU hours allowed per {} have been used {}.", hit.have,
                          *rule.gpu_hours, base::FormatSpan(rule.period), whose);

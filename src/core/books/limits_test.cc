@@ -53,6 +53,10 @@ TEST(Limits, ApplyToEachUserOrToAllUsersTogether) {
   EXPECT_EQ(Why(limits, TaskOf(3, "bob")), "");
   limits.Start(Placed(TaskOf(3, "bob"), 0, AtHour(0)));
   EXPECT_THAT(Why(limits, TaskOf(4, "eve")), HasSubstr("everybody together"));
+  limits.Start(Placed(TaskOf(5, "ada"), 0, AtHour(0)));  // before the limit was lowered
+  EXPECT_EQ(Why(limits, TaskOf(2, "ada")),
+            "2 tasks (1 allowed) are running (limit of each user: user=* running=1).");
+  limits.End(TaskOf(5, "ada"));
   limits.End(TaskOf(1, "ada"));
   EXPECT_EQ(Why(limits, TaskOf(2, "ada")), "");
 }
