@@ -31,7 +31,10 @@ std::string Because(const core::TaskRecord& record) {
 
 // Describes how the task ended, for example "failed after 2:10: exit code 1: ValueError".
 std::string Ended(const core::TaskRecord& record) {
-  std::string state(core::TaskStateName(record.state));
+  const bool passive = record.state == TaskState::kCancelled || record.state == TaskState::kLost ||
+                       record.state == TaskState::kRejected;
+  std::string state = passive ? "was " : record.state == TaskState::kOutOfMemory ? "ran " : "";
+  state += core::TaskStateName(record.state);
   std::ranges::replace(state, '_', ' ');
   const std::optional<base::Time> from = record.attempt->started;
   const std::string after = from && record.ended && *record.ended - *from >= std::chrono::seconds(1)

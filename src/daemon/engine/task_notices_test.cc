@@ -89,8 +89,15 @@ TEST_F(TaskNoticesTest, ACancelledTaskHasEndedButNotFailed) {
   core::TaskRecord by_person = Put(1, rules), by_rule = Put(2, rules);
   EXPECT_THAT(At(by_person, TaskState::kCancelled, ReasonCode::kCancelledByUser),
               ElementsAre("end mail:bob"));
+  EXPECT_THAT(last_[0].message, HasSubstr(" was cancelled\""));
   EXPECT_THAT(At(by_rule, TaskState::kCancelled, ReasonCode::kDependencyNeverMet),
               ElementsAre("fail me", "end mail:bob"));
+}
+
+TEST_F(TaskNoticesTest, ATaskRanOutOfMemory) {
+  core::TaskRecord task = Put(1, R"([{"target":"me"}])");
+  EXPECT_THAT(At(task, TaskState::kOutOfMemory), ElementsAre("end me"));
+  EXPECT_THAT(last_[0].message, HasSubstr(" ran out of memory\""));
 }
 
 TEST_F(TaskNoticesTest, AnArrayIsReportedOnce) {
