@@ -167,6 +167,15 @@ double Limits::HoursOf(const Count& count, Time now) {
   return (count.past_s + running_s) / kHourS;
 }
 
+// The cached rules are not copied, because they point to the counts of the original.
+Limits Limits::ForPlan() const {
+  Limits copy;
+  copy.rules_ = rules_;
+  copy.running_ = running_;
+  for (const auto& [key, count] : counts_) static_cast<Use&>(copy.counts_[key]) = count;
+  return copy;
+}
+
 void Limits::Advance(Time now) {
   if (longest_ == Duration{0}) return;
   while (!ended_.empty() && ended_.front().to + longest_ <= now) ended_.pop_front();

@@ -68,6 +68,8 @@ class Limits {
   void Start(const TaskRecord& task);
   void End(const TaskRecord& task);
   void Past(const Taken& taken, Time now);
+  // A copy for planning starts and ends. It counts past GPU hours, but cannot drop them (Advance).
+  Limits ForPlan() const;
   // Drops attempts that ended before the period of every rule began. Call it before each decision.
   void Advance(Time now);
 
@@ -108,16 +110,18 @@ class Limits {
   std::uint64_t changes() const { return changes_; }
 
  private:
-  struct Count {
+  struct Use {
     std::int64_t tasks = 0;  // tasks that are not final
     std::int64_t running = 0;
     std::int64_t gpus = 0;
     std::int64_t memory_mib = 0;
     std::int64_t cpus = 0;
     std::int64_t host_memory_mib = 0;
-    double launched_s = 0;                     // sum of start times, counted once per held GPU
-    double past_s = 0;                         // total GPU seconds in `past`
-    bool used_up = false;                      // gpu_hours are used up; set by Advance
+    double launched_s = 0;  // sum of start times, counted once per held GPU
+    double past_s = 0;      // total GPU seconds in Count::past
+    bool used_up = false;   // gpu_hours are used up; set by Advance
+  };
+  struct Count : Use {
     std::deque<std::pair<Time, double>> past;  // end time and GPU seconds of each attempt
   };
   // Identifies a count by rule, user, account and class. If a name is empty, all users, accounts or

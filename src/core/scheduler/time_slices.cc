@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/text.h"
 #include "core/forecast/preemption_plan.h"
@@ -12,6 +13,7 @@
 #include "core/scheduler/learning.h"
 #include "core/scheduler/line.h"
 #include "core/scheduler/placement.h"
+#include "core/scheduler/planned_books.h"
 #include "core/scheduler/repeats.h"
 #include "core/scheduler/task_life.h"
 
@@ -203,12 +205,13 @@ void PlanPreemptions(State& state) {
     return leaver == nullptr || leaver->state != TaskState::kStopping;
   });
   PreemptionPlan room = PreemptionPlanNow(state);
+  PlannedBooks books(state);
   int stuck = 0;
   for (const TaskId id : InLine(state, LineKind::kWithGpus, kRoomLooks)) {
     const TaskRecord& waiting = state.tasks.at(id);
     const Need need = NeedNow(state, waiting);
     if (need.gpus == 0 || !WaitsForGpus(state, waiting)) continue;
-    if (room.Take(need)) continue;  // it only waits for a sample
+    // Empty if the task only waits for a sample.
     const auto who = room.WhoMustLeave(need, LeaversFor(state, waiting));
     if (!who) {
       // Once `backfill` tasks are stuck, no task behind them may start. Recovery tasks do not
@@ -216,6 +219,10 @@ void PlanPreemptions(State& state) {
       if (waiting.queue == QueueKind::kMain && ++stuck >= state.config.backfill) break;
       continue;
     }
+    PlannedBooks after = books;
+    for (const TaskId each : *who) after.Leave(state.tasks.at(each));
+    if (!after.Start(state, waiting, need)) continue;
+    books = std::move(after);
     for (const TaskId each : *who) {
       TaskRecord& task = state.tasks.at(each);
       const StopCause cause = LeavesFor(state, task, waiting);

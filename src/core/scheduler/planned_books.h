@@ -1,0 +1,23 @@
+// The limits and the machine's cores and memory, as changed by planned starts and departures.
+#pragma once
+
+#include "core/scheduler/scheduler_state.h"
+
+namespace carma::core {
+
+class PlannedBooks {
+ public:
+  // Starts with the tasks that are running now, without those that are being stopped.
+  explicit PlannedBooks(const State& state);
+
+  void Leave(const TaskRecord& task);
+  // Starts the waiting task in the plan. Returns false if a limit or a lack of cores or memory
+  // would keep it from starting.
+  bool Start(const State& state, const TaskRecord& waiting, const Need& need);
+
+ private:
+  Limits limits_;
+  HostBooks host_;
+};
+
+}  // namespace carma::core
