@@ -42,6 +42,8 @@ bool ReplacesRetryDemand(const TaskRecord& task, const TaskRequest& after) {
 // restart.
 void AskEstimateAgain(State& state, TaskRecord& task) {
   LeaveArray(state, task);
+  const std::optional<Place> place = state.queue.PlaceOf(task.id);
+  if (place && WaitsForOthers(task, *place)) task.queued_since = state.now;
   state.queue.Remove(task.id);
   state.unsorted.erase(task.id);
   if (state.LifeOf(task.id).unfit) state.EditLife(task.id).unfit = false;

@@ -154,6 +154,31 @@ TEST_F(SchedulerTest, ATaskThatSavesAsSoonAsItHasStartedPauses) {
   EXPECT_GT(*task->not_before, At(23));
 }
 
+TEST_F(SchedulerTest, ATaskKeepsItsWaitingTimeIfItIsEditedOrRequeuedWhileItWaits) {
+  Begin();
+  Handle(0, Submitted(1, {.exclusive = true}));
+  Handle(0, Estimated(1, 1'000));
+  Handle(5, Submitted(2));
+  Handle(6, Estimated(2, 1'000));
+  const auto since = [&] { return scheduler_->Find(TaskId{2})->queued_since; };
+  const auto edit = [&](double seconds, std::int64_t mib) {
+    TaskRequest request = scheduler_->Find(TaskId{2})->request;
+    request.memory_mib = mib;
+    Handle(seconds, TaskEdited{TaskId{2}, request});
+    Handle(seconds + 1, Estimated(2, mib));
+  };
+  ASSERT_EQ(since(), At(6));
+  edit(60, 2'000);
+  EXPECT_EQ(since(), At(6));
+  Handle(70, RequeueRequested{TaskId{2}});
+  EXPECT_EQ(since(), At(6));
+  Handle(80, HoldRequested{TaskId{2}});
+  edit(90, 3'000);
+  EXPECT_EQ(since(), At(90)) << "a held task does not wait for GPUs";
+  Handle(100, ReleaseRequested{TaskId{2}});
+  EXPECT_EQ(since(), At(100));
+}
+
 TEST_F(SchedulerTest, StartsInterruptedByTheDaemonsEndAreNotFailures) {
   PolicyConfig config;
   config.max_launch_failures = 0;

@@ -90,11 +90,12 @@ void State::Finish(TaskRecord& task, TaskState state, Reason reason) {
 }
 
 void State::Enqueue(TaskRecord& task, QueueKind kind, Reason reason) {
+  // A task that was edited or requeued while it waited keeps its waiting time.
+  if (HoldsGpus(task.state) || task.queued_since < task.submitted) task.queued_since = now;
   if (task.state != TaskState::kQueued) Move(task, TaskState::kQueued);
   task.queue = kind;
   task.reason = std::move(reason);
   if (task.attempt->number > 0) task.attempt = task.attempt->Past();
-  task.queued_since = now;
   Keep(task);
   unsorted.insert(task.id);
 }

@@ -22,12 +22,8 @@ Place PlaceFor(const State& state, const TaskRecord& task) {
 // True if the task was held or was waiting for another task or its start time, and now starts
 // waiting for GPUs.
 bool WaitsForGpusNow(const State& state, const TaskRecord& task, Place place) {
-  const auto waits_for_others = [&](Place at) {
-    return at == Place::kHeld || at == Place::kDependency ||
-           (at == Place::kTimed && task.request->begin > task.queued_since);
-  };
   const std::optional<Place> before = state.queue.PlaceOf(task.id);
-  return before && waits_for_others(*before) && !waits_for_others(place);
+  return before && WaitsForOthers(task, *before) && !WaitsForOthers(task, place);
 }
 
 void SortNextOfArray(State& state, const TaskRecord& task) {
@@ -79,6 +75,11 @@ void PutInQueue(State& state, const TaskRecord& task, Place place, Time due, Tim
 void LeaveArray(State& state, const TaskRecord& task) {
   state.arrays.Leave(task);
   SortNextOfArray(state, task);
+}
+
+bool WaitsForOthers(const TaskRecord& task, Place place) {
+  return place == Place::kHeld || place == Place::kDependency ||
+         (place == Place::kTimed && task.request->begin > task.queued_since);
 }
 
 Time EarliestStart(const TaskRecord& task) {
