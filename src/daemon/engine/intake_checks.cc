@@ -24,6 +24,17 @@ Result<Unit> CheckSignal(const task::TaskSpec& spec) {
       *spec.checkpoint_signal);
 }
 
+// Otherwise the task would get the signal at every start. If it then saved and exited, it would be
+// requeued for ever without making progress.
+Result<Unit> CheckSignalTime(const core::TaskRequest& request) {
+  if (!request.signal_before || !request.time_limit || *request.signal_before < *request.time_limit)
+    return Unit{};
+  return Invalid(
+      "--signal is due {} before the time limit, but the limit is {}; give fewer seconds "
+      "(--signal SIGNAL@SECONDS) or a longer --time",
+      base::FormatSpan(*request.signal_before), base::FormatSpan(*request.time_limit));
+}
+
 }  // namespace
 
 Result<Unit> FillKnownEnds(store::Store& store, std::vector<core::Dependency>& dependencies) {
@@ -139,7 +150,9 @@ Result<Unit> Intake::CheckEntitlements(const Submission& submission, std::size_t
     CARMA_TRY(core::MayName(core_.config(), request));
     CARMA_TRY(CheckSignal(spec));
     CARMA_TRY(RefuseBeyondLimits(request, spec.name, 0));
-    checked = std::move(request);
+    checked = request;
+    FillTimeLimit(request);
+    CARMA_TRY(CheckSignalTime(request));
   }
   return Unit{};
 }
@@ -232,6 +245,8 @@ Result<base::CopyOnWrite<core::TaskRequest>> Intake::CheckEdit(const core::TaskR
   } else {
     FillTimeLimit(request);
   }
+  if (request.time_limit != before.time_limit || request.signal_before != before.signal_before)
+    CARMA_TRY(CheckSignalTime(request));
   // Catches a wrong unit: "12" means twelve minutes, but the user might have meant hours.
   const core::Duration ran = clock_.Now() - record.attempt->started.value_or(clock_.Now());
   if (core::HoldsGpus(record.state) && request.time_limit && ran >= *request.time_limit &&

@@ -115,6 +115,8 @@ TEST_F(SubmitTest, AnArrayHasOneDescriptionAndItsIndices) {
 TEST_F(SubmitTest, RefusesInvalidSubmissionsAsAWhole) {
   Json kill_signal = SpecJson();
   kill_signal["checkpoint_signal"] = "KILL";
+  Json early_signal = SpecJson();
+  early_signal.update({{"signal", "USR1"}, {"signal_before_s", 600}, {"time_limit_s", 600}});
   const struct {
     Json body;
     const char* message;
@@ -129,6 +131,8 @@ TEST_F(SubmitTest, RefusesInvalidSubmissionsAsAWhole) {
       {{{"tasks", {SpecJson()}}, {"user", "root"}}, "user"},
       {{{"tasks", {kill_signal}}},
        "checkpoint_signal: expected a signal that a program can handle"},
+      {{{"tasks", {early_signal}}},
+       "--signal is due 10:00 before the time limit, but the limit is 10:00"},
   };
   for (const auto& c : cases) {
     const Heard heard = Submit(c.body);

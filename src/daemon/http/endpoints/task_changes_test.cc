@@ -312,6 +312,23 @@ TEST_F(TasksTest, RefusesATimeLimitThatHasPassed) {
   EXPECT_EQ(edit(R"({"time_limit_s":43200})").status, 200);
 }
 
+TEST_F(TasksTest, RefusesASignalThatWouldBeDueBeforeTheStart) {
+  task::TaskSpec spec = Spec();
+  spec.time_limit = std::chrono::minutes(10);
+  spec.signal = "USR1";
+  spec.signal_before = std::chrono::minutes(2);
+  Start(Submit(spec));
+  const auto edit = [&](const std::string& body) {
+    return Ask(Services(), &EditTask, By(kAda, "1", "", body));
+  };
+  const Heard refused = edit(R"({"time_limit_s":60})");
+  EXPECT_EQ(refused.status, 400);
+  EXPECT_THAT(refused.Message(),
+              HasSubstr("due 2:00 before the time limit, but the limit is 1:00"));
+  EXPECT_EQ(edit(R"({"signal_before_s":600})").status, 400);
+  EXPECT_EQ(edit(R"({"signal_before_s":300})").status, 200);
+}
+
 TEST_F(TasksTest, RefusedEditsExplainWhy) {
   SubmitHeld();
   const struct {
