@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "daemon/http/endpoints/parameters.h"
+#include "daemon/http/endpoints/tasks.h"
 
 namespace carma::daemon {
 namespace {
@@ -122,6 +123,31 @@ Result<Unit> RemoveReservation(const SharedServices& services, const Call& call,
         if (!done) return reply(std::unexpected(done.error()));
         reply(JsonAnswer(Json::object()));
       });
+}
+
+Result<Unit> CheckReservations(const core::TaskRecord& record, const core::TaskRequest& edited,
+                               const core::Scheduler& core, base::Time now) {
+  const std::optional<core::Duration>& before = record.request->time_limit;
+  const std::optional<core::Duration>& after = edited.time_limit;
+  if (!core::HoldsGpus(record.state) || !before || (after && *after <= *before)) return Unit{};
+  // A task without a time limit is treated as at its start.
+  const base::Time ends =
+      after ? record.attempt->started.value_or(now) + *after : now + core.config().booking_lead;
+  for (const core::GpuView& gpu : core.Gpus(now)) {
+    if (std::ranges::find(record.attempt->placement, gpu.index, &core::Placement::gpu) ==
+        record.attempt->placement.end())
+      continue;
+    for (const core::ReservedPeriod* period : gpu.booked) {
+      if (period->from >= ends || core::IsFor(period->booking, edited)) continue;
+      return Conflict(
+          "task {} could run until {}, but GPU {} is reserved for {} from {} (reservation {}); "
+          "only "
+          "an administrator can extend it into the reservation",
+          record.id, base::FormatTime(ends), gpu.index, core::WhomFor(period->booking),
+          base::FormatTime(period->from), period->booking.id);
+    }
+  }
+  return Unit{};
 }
 
 }  // namespace carma::daemon

@@ -427,6 +427,9 @@ Result<Unit> EditTask(const SharedServices& services, const Call& call,
   }
   const base::CopyOnWrite<core::TaskRequest> edited =
       CARMA_TRY(services->engine.CheckEdit(record.id, was, wanted));
+  if (!call.caller.admin)
+    CARMA_TRY(
+        CheckReservations(record, edited, services->engine.scheduler(), services->clock.Now()));
   const std::string what = WhatChanged(task::ToJson(InForce(was, record.request)),
                                        task::ToJson(InForce(wanted, edited)), changes, call.caller);
   services->engine.Edit(

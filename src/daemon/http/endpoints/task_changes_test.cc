@@ -329,6 +329,29 @@ TEST_F(TasksTest, RefusesASignalThatWouldBeDueBeforeTheStart) {
   EXPECT_EQ(edit(R"({"signal_before_s":300})").status, 200);
 }
 
+TEST_F(TasksTest, OnlyAdministratorsExtendATaskIntoAReservation) {
+  task::TaskSpec spec = Spec();
+  spec.time_limit = std::chrono::hours(1);
+  Start(Submit(spec));
+  ASSERT_TRUE(engine_->Book({.made_by = "root",
+                             .users = {"eve"},
+                             .from = clock_.Now() + std::chrono::hours(2),
+                             .length = std::chrono::hours(1)}));
+  Settle();
+  const auto edit = [&](const Caller& caller, const std::string& body) {
+    return Ask(Services(), &EditTask, By(caller, "1", "", body));
+  };
+  EXPECT_EQ(edit(kAda, R"({"time_limit_s":5400})").status, 200);
+  for (const char* body : {R"({"time_limit_s":14400})", R"({"time_limit_s":null})"}) {
+    const Heard refused = edit(kAda, body);
+    EXPECT_EQ(refused.status, 409) << body;
+    EXPECT_THAT(refused.Message(), HasSubstr("is reserved for eve from "));
+    EXPECT_THAT(refused.Message(), HasSubstr("(reservation 1)"));
+  }
+  EXPECT_EQ(edit(kRoot, R"({"time_limit_s":14400})").status, 200);
+  EXPECT_EQ(edit(kAda, R"({"time_limit_s":10800})").status, 200) << "it becomes shorter";
+}
+
 TEST_F(TasksTest, RefusedEditsExplainWhy) {
   SubmitHeld();
   const struct {
