@@ -117,7 +117,7 @@ Result<std::string> ChangesOf(Context& context, const Settings& settings) {
   if (!specs) return std::unexpected(NamedAsTyped(specs.error()));
   for (const std::string& warning : description.warnings()) {
     // Skips the warning about a missing time limit, because the task may already have one.
-    if (!warning.starts_with("--signal: without")) Warn(context, warning);
+    if (!warning.starts_with("--signal needs --time")) Warn(context, warning);
   }
   const Json spec = CARMA_TRY(base::ParseJson(task::ToJsonText(specs->front())));
   Json changes = Json::object();

@@ -53,6 +53,7 @@ TEST_F(App, EditWarnsOfOptionsWithoutMeaning) {
   EXPECT_EQ(Run(words).err, "carma: warning: --gpu-mem has no effect: task 7 has --gpus 0\n");
   gpus = 1;
   EXPECT_EQ(Run(words).err, "");
+  EXPECT_EQ(Run({"edit", "7", "--signal", "USR2@120"}).err, "") << "it may have a time limit";
 }
 
 TEST_F(App, OneTaskIsReportedLikeSeveral) {

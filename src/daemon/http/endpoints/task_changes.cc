@@ -121,11 +121,13 @@ task::TaskSpec DescriptionNow(const task::TaskSpec& stored, const core::TaskRequ
   return now;
 }
 
-// Returns kConflict for fields that can no longer be changed in the task's state.
-Result<Unit> CheckStillOpen(const Json& changes, const core::TaskRecord& record) {
+// Returns kConflict if fields change that can no longer be changed in the task's state.
+Result<Unit> CheckStillOpen(const Json& before, const Json& changes,
+                            const core::TaskRecord& record) {
   if (!core::HoldsGpus(record.state)) return Unit{};
   for (const auto& [name, option] : kEditableWhileItWaits) {
-    if (!changes.contains(name)) continue;
+    const std::string key(name);
+    if (!changes.contains(key) || changes.at(key) == before.value(key, Json())) continue;
     return Conflict("task {} is {}; {} can be changed only while a task is waiting", record.id,
                     core::TaskStateName(record.state), option);
   }
@@ -412,10 +414,10 @@ Result<Unit> EditTask(const SharedServices& services, const Call& call,
   if (core::IsFinal(record.state)) return std::unexpected(EndedAlready(record.id, record.state));
   const Json changes = CARMA_TRY(ReadBody(call));
   CARMA_TRY(CheckEditable(changes, call.caller, stored));
-  CARMA_TRY(CheckStillOpen(changes, record));
   const task::TaskSpec spec = CARMA_TRY(task::SpecFromJsonText(stored.spec_json));
   const task::TaskSpec was = DescriptionNow(spec, record.request);
   Json after = task::ToJson(was);
+  CARMA_TRY(CheckStillOpen(after, changes, record));
   after.merge_patch(changes);
   const task::TaskSpec wanted = CARMA_TRY(task::SpecFromJson(after, ""));
   if (wanted.priority > record.request->priority)

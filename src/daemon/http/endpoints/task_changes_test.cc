@@ -296,6 +296,7 @@ TEST_F(TasksTest, ARunningTaskKeepsItsPlacementOptions) {
   EXPECT_EQ(engine_->scheduler().Find(id)->request->time_limit, base::Duration(60'000));
   EXPECT_EQ(edit(R"({"gpus":2})").Message(),
             "task 1 is running; --gpus can be changed only while a task is waiting");
+  EXPECT_EQ(edit(R"({"gpus":1})").status, 200) << "it has one";
 }
 
 TEST_F(TasksTest, RefusesATimeLimitThatHasPassed) {
@@ -327,6 +328,15 @@ TEST_F(TasksTest, RefusesASignalThatWouldBeDueBeforeTheStart) {
               HasSubstr("due 2:00 before the time limit, but the limit is 1:00"));
   EXPECT_EQ(edit(R"({"signal_before_s":600})").status, 400);
   EXPECT_EQ(edit(R"({"signal_before_s":300})").status, 200);
+  // As 'carma edit --signal' sends it.
+  const auto signal = [&](const std::string& name) {
+    return edit(R"({"signal_before_s":240,"signal_main":null,"signal":")" + name + "\"}");
+  };
+  EXPECT_EQ(signal("USR1").status, 200);
+  EXPECT_EQ(engine_->scheduler().Find(core::TaskId{1})->request->signal_before,
+            std::chrono::minutes(4));
+  EXPECT_EQ(signal("USR2").Message(),
+            "task 1 is running; --signal can be changed only while a task is waiting");
 }
 
 TEST_F(TasksTest, OnlyAdministratorsExtendATaskIntoAReservation) {
