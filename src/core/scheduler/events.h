@@ -238,8 +238,8 @@ struct WarnTask {
   friend bool operator==(const WarnTask&, const WarnTask&) = default;
 };
 // The task must leave its GPUs soon (Attempt::leaves_by), so its processes must get the checkpoint
-// signal. Emitted again after a restart or if the deadline becomes earlier; a second signal does no
-// harm.
+// signal. Emitted again if the deadline becomes earlier, and after a restart, in case the shell was
+// killed before it had sent the signal.
 struct AskToSave {
   TaskId id{};
   int attempt = 0;

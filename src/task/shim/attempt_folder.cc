@@ -193,9 +193,16 @@ Result<Unit> PrepareAttempt(const LaunchOrder& order, const CgroupBase& cgroup) 
   return WriteNew(dir + "/" + kOrderFile, text, 0600, ::geteuid(), ::getegid());
 }
 
-Result<Unit> StateDeadline(const std::string& attempt_dir, std::optional<base::Time> leaves_by) {
+Result<bool> StateDeadline(const std::string& attempt_dir, std::optional<base::Time> leaves_by) {
+  // carmad derives the deadline from two clocks, so it may differ a little after a restart.
+  constexpr base::Duration kSame{1'000};
+  const std::string path = attempt_dir + "/" + kDeadlineFile;
+  const Result<std::string> before = base::ReadFile(path, 32);
+  const std::optional<std::int64_t> before_ms = before ? base::ParseInt(*before) : std::nullopt;
   const std::string text = leaves_by ? std::to_string(base::ToMs(*leaves_by)) : "inf";
-  return WriteNew(attempt_dir + "/" + kDeadlineFile, text, 0644, ::geteuid(), ::getegid());
+  CARMA_TRY(WriteNew(path, text, 0644, ::geteuid(), ::getegid()));
+  return !leaves_by || !before_ms ||
+         std::chrono::abs(base::FromMs(*before_ms) - *leaves_by) > kSame;
 }
 
 Outcome SettleAttempt(const KnownAttempt& attempt, const CgroupBase& cgroup) {

@@ -44,8 +44,9 @@ std::string GroupOf(const KnownAttempt& attempt, const std::string& base, pid_t 
 std::optional<base::Duration> KillGraceOf(const std::string& attempt_dir);
 
 // Records the task's deadline in the attempt's folder (kDeadlineFile). Empty means that the task
-// may stay.
-Result<Unit> StateDeadline(const std::string& attempt_dir, std::optional<base::Time> leaves_by);
+// may stay. Returns false if the folder already has this deadline: then the task has been asked,
+// and carmad has restarted since.
+Result<bool> StateDeadline(const std::string& attempt_dir, std::optional<base::Time> leaves_by);
 
 // Removes the folders of attempts below `folder` (…/attempts) unless `kept` returns true for the
 // attempt or its shim is alive. Does not touch other files. Returns the number of removed folders.

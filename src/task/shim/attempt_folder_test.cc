@@ -47,5 +47,15 @@ TEST_F(AttemptFolderTest, ReadsTheGraceFromTheOrder) {
   EXPECT_EQ(KillGraceOf(Dir()), base::Duration(1'234));
 }
 
+TEST_F(AttemptFolderTest, ADeadlineIsNewOnlyOnce) {
+  const std::string dir = Make("5/1");
+  const base::Time by = base::FromMs(1'700'000'000'000);
+  EXPECT_TRUE(StateDeadline(dir, by).value());
+  EXPECT_FALSE(StateDeadline(dir, by + base::Duration(3)).value()) << "carmad has restarted";
+  EXPECT_TRUE(StateDeadline(dir, by - std::chrono::hours(1)).value());
+  EXPECT_TRUE(StateDeadline(dir, std::nullopt).value());
+  EXPECT_TRUE(StateDeadline(dir, by).value()) << "it could stay in between";
+}
+
 }  // namespace
 }  // namespace carma::task

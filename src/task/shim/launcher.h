@@ -116,7 +116,8 @@ class Launcher {
   virtual void Warn(core::TaskId id, int attempt) = 0;
   // Asks the task to checkpoint: sends the checkpoint signal (LaunchOrder) to each of its processes
   // that has a handler for it. leaves_by: wall-clock time at which the task will be stopped; its
-  // processes can read it in the attempt's folder. Unknown attempts are ignored.
+  // processes can read it in the attempt's folder. If the folder already has this deadline, no
+  // signal is sent. Unknown attempts are ignored.
   virtual void AskToSave(core::TaskId id, int attempt, base::Time leaves_by) = 0;
   // Replaces the deadline in the attempt's folder with "inf", because the task may stay after all.
   // Unknown attempts are ignored.

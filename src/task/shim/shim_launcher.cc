@@ -182,16 +182,17 @@ void ShimLauncher::Warn(core::TaskId id, int attempt) {
   if (const Attempt* found = Find(id, attempt); found != nullptr) Signal(*found, WarnSignal());
 }
 
-void TryStateDeadline(const Attempt& attempt, std::optional<base::Time> leaves_by) {
-  if (const Result<Unit> stated = StateDeadline(attempt.dir, leaves_by); !stated)
-    base::LogWarn("deadline_not_stated", {{"task", attempt.id}, {"why", stated.error().message}});
+// Returns false if the deadline is not new.
+bool TryStateDeadline(const Attempt& attempt, std::optional<base::Time> leaves_by) {
+  const Result<bool> is_new = StateDeadline(attempt.dir, leaves_by);
+  if (!is_new)
+    base::LogWarn("deadline_not_stated", {{"task", attempt.id}, {"why", is_new.error().message}});
+  return is_new.value_or(true);
 }
 
 void ShimLauncher::AskToSave(core::TaskId id, int attempt, base::Time leaves_by) {
   const Attempt* found = Find(id, attempt);
-  if (found == nullptr) return;
-  TryStateDeadline(*found, leaves_by);
-  Signal(*found, SaveSignal());
+  if (found != nullptr && TryStateDeadline(*found, leaves_by)) Signal(*found, SaveSignal());
 }
 
 void ShimLauncher::DropDeadline(core::TaskId id, int attempt) {
