@@ -219,6 +219,10 @@ void PlanPreemptions(State& state) {
       if (waiting.queue == QueueKind::kMain && ++stuck >= state.config.backfill) break;
       continue;
     }
+    if (who->empty()) {
+      if (books.Start(state, waiting, need)) room.Take(need);
+      continue;
+    }
     PlannedBooks after = books;
     for (const TaskId each : *who) after.Leave(state.tasks.at(each));
     if (!after.Start(state, waiting, need)) continue;
