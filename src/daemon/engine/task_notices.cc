@@ -69,7 +69,8 @@ base::Json MessageOf(const core::TaskRecord& record, const store::StoredTask& st
   };
   add_time("started_ms", record.attempt->started);
   add_time("ended_ms", record.ended);
-  const bool exited = core::IsFinal(record.state) && record.attempt->started;
+  const bool exited = core::IsFinal(record.state) && record.attempt->started &&
+                      record.exit->kind != core::ExitKind::kLost;
   json["exit_code"] = exited && record.exit->signal == 0 ? base::Json(record.exit->code) : nullptr;
   json["signal"] = exited && record.exit->signal != 0 ? base::Json(record.exit->signal) : nullptr;
   json["array"] =

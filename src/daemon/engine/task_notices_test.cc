@@ -100,6 +100,14 @@ TEST_F(TaskNoticesTest, ATaskRanOutOfMemory) {
   EXPECT_THAT(last_[0].message, HasSubstr(" ran out of memory\""));
 }
 
+TEST_F(TaskNoticesTest, ALostTaskHasNoExitCode) {
+  core::TaskRecord task = Put(1, R"([{"target":"me"}])");
+  task.attempt.Edit().started = base::FromMs(1);
+  task.exit = core::ExitInfo{core::ExitKind::kLost, 0, 0, "no report"};
+  EXPECT_THAT(At(task, TaskState::kLost, ReasonCode::kNodeFail), ElementsAre("end me"));
+  EXPECT_TRUE(base::ParseJson(last_[0].message).value().at("exit_code").is_null());
+}
+
 TEST_F(TaskNoticesTest, AnArrayIsReportedOnce) {
   const char* rules = R"([{"target":"me","events":["start","end","fail"]},
                           {"target":"mail:bob","each_task":true}])";

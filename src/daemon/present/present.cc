@@ -235,7 +235,8 @@ api::TaskView Present(const store::StoredTask& stored) {
   view.queue = base::WordOf(record.queue);
   TellTimes(record, view);
   if (record.request->time_limit) view.time_limit_s = base::Seconds(*record.request->time_limit);
-  if (core::IsFinal(record.state) && record.attempt->started) {
+  if (core::IsFinal(record.state) && record.attempt->started &&
+      record.exit->kind != core::ExitKind::kLost) {
     if (record.exit->signal != 0) {
       view.signal = record.exit->signal;
     } else {

@@ -36,6 +36,17 @@ TEST(Present, FillsEveryField) {
                           "progress", "turn_ends_ms", "waiting_since_ms", "wrong_gpus"));
 }
 
+TEST(Present, ALostTaskHasNoExitCode) {
+  store::StoredTask stored = store::FullTask(7);
+  stored.record.state = core::TaskState::kFailed;
+  stored.record.exit = core::ExitInfo{core::ExitKind::kFailed, 3, 0, ""};
+  EXPECT_EQ(Present(stored).exit_code, 3);
+  stored.record.state = core::TaskState::kLost;
+  stored.record.exit = core::ExitInfo{core::ExitKind::kLost, 0, 0, "no report"};
+  EXPECT_EQ(Present(stored).exit_code, std::nullopt);
+  EXPECT_EQ(Present(stored).exit_detail, "no report");
+}
+
 TEST(PolicyLine, ShowsThePolicyAndChangedValues) {
   config::Settings settings;
   EXPECT_EQ(PolicyLine(settings), settings.policy.mapper);
