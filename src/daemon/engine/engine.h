@@ -160,7 +160,7 @@ class Engine {
   Result<Unit> RestoreClosing();
   Result<core::TaskRecord> Translated(store::StoredTask stored);
   void AddUnmanaged(store::RecordRow& row);
-  void FollowClock(core::TaskRecord& record) const;
+  bool FollowClock(core::TaskRecord& record) const;
   // ---- engine.cc, engine_requests.cc ----
   bool IsBeingChanged(core::TaskId id) const;
   std::optional<std::vector<core::Taken>> EndedFor(const core::PolicyConfig& policy);

@@ -264,12 +264,19 @@ TEST_F(ObservationTest, ARunningTaskKeepsItsRunTimeIfTheClockWasSet) {
     ASSERT_TRUE(base::WriteFileAtomic(dir + "/owner", ToText(task::ShimOwner{self, boot_id})));
     ASSERT_TRUE(base::WriteFileAtomic(dir + "/started.json", ToText(task::ShimStarted{self})));
   };
+  const core::TaskRecord before = *engine_->scheduler().Find(id);
+  const base::Duration waited = *before.attempt->launched - before.submitted;
   const auto ran_s = [&](std::int64_t now_ms) {
     clock_ = base::FakeClock(base::FromMs(now_ms));
     Open();
     const core::TaskRecord& record = *engine_->scheduler().Find(id);
     EXPECT_LE(record.submitted, clock_.Now());
     EXPECT_EQ(record.attempt->started, record.attempt->launched) << "both are corrected";
+    EXPECT_EQ(record.first_start, record.attempt->launched);
+    EXPECT_EQ(*record.attempt->launched - record.submitted, waited);
+    const core::TaskRecord stored = store_->Get(id)->record;
+    EXPECT_EQ(stored.attempt->launched, record.attempt->launched) << "carma list shows this time";
+    EXPECT_EQ(stored.submitted, record.submitted);
     return base::Seconds(clock_.Now() - *record.attempt->started);
   };
   keep(base::BootId());

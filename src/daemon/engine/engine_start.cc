@@ -47,7 +47,6 @@ Result<core::TaskRecord> Engine::Translated(store::StoredTask stored) {
   // them has been requeued since.
   if (!record.attempt->launched || core::IsFinal(record.state))
     CARMA_TRY(intake_.FillDependencies(record.request));
-  FollowClock(record);
   return record;
 }
 
@@ -70,15 +69,16 @@ void Engine::AddUnmanaged(store::RecordRow& row) {
 constexpr std::chrono::seconds kClockStep{30};
 
 // The machine's clock may have been set since the previous run. Uncorrected, the change would count
-// as run time, so running tasks could be charged for it or reach their time limits.
-void Engine::FollowClock(core::TaskRecord& record) const {
+// as run time, so running tasks could be charged for it or reach their time limits. Returns true if
+// the new times must be stored. Guesses are not stored, because they would outlive a clock that is
+// wrong only for a while.
+bool Engine::FollowClock(core::TaskRecord& record) const {
   const base::Time now = clock_.Now();
+  const base::Time queued = record.queued_since;
+  record.queued_since = std::min(queued, now);
   // The pause after a failure begins when the task is requeued, so both times are shifted together.
-  if (record.not_before)
-    *record.not_before -= record.queued_since - std::min(record.queued_since, now);
-  record.submitted = std::min(record.submitted, now);
-  record.queued_since = std::min(record.queued_since, now);
-  if (!core::HoldsGpus(record.state)) return;
+  if (record.not_before) *record.not_before -= queued - record.queued_since;
+  if (!core::HoldsGpus(record.state)) return false;
   const std::optional<base::Time> started = record.attempt->started;
   std::optional<base::Duration> age;
   if (started) age = task::SinceStart(starts_.AttemptDir(record.id, record.attempt->number));
@@ -94,13 +94,21 @@ void Engine::FollowClock(core::TaskRecord& record) const {
     step = began - std::clamp(began, launched, *started);
   }
   if (step == base::Duration{0} || (age && std::chrono::abs(clock_.RealSpan(step)) < kClockStep))
-    return;
+    return false;
   base::LogWarn("clock_was_set", {{"task", record.id}, {"by_s", base::Seconds(step)}});
   core::Attempt& its = record.attempt.Edit();
   for (std::optional<base::Time>* each : {&its.launched, &its.started, &its.idle_since, &its.warned,
                                           &its.slot_notice, &its.leaves_by}) {
     if (*each) **each += step;
   }
+  if (!age) return false;
+  // The wait before the launch keeps its length.
+  record.queued_since = queued + step;
+  if (its.number == 1) {
+    record.submitted += step;
+    record.first_start = its.launched;
+  }
+  return true;
 }
 
 Result<Unit> Engine::Start(std::vector<core::GpuInfo> gpus) {
@@ -161,8 +169,10 @@ Result<Unit> Engine::TakeOver() {
   // Tasks are numbered in submission order. If the clock was ahead when a task was submitted, its
   // submission time is set back to that of the next task.
   base::Time next = clock_.Now();
+  std::set<core::TaskId> moved;
   for (store::StoredTask& stored : unfinished | std::views::reverse) {
     core::TaskRecord& record = stored.record;
+    if (FollowClock(record)) moved.insert(record.id);
     if (record.submitted > clock_.Now()) record.submitted = next;
     next = record.submitted;
   }
@@ -174,17 +184,18 @@ Result<Unit> Engine::TakeOver() {
     if (task::LeaseSpecIn(stored.spec_json)) passing_.insert(stored.record.id);
     const std::vector<core::Placement> placed = stored.record.attempt->placement;
     core::TaskRecord record = CARMA_TRY(Translated(std::move(stored)));
-    // Changed GPU numbers must be stored, because carma list shows them.
-    bool changed = record.attempt->placement != placed;
+    // Changed times and GPU numbers must be stored, because carma list shows them.
+    const bool followed = moved.contains(record.id);
+    bool changed = followed || record.attempt->placement != placed;
     // If a task appears to have been submitted before an older one, the clock was behind at that
     // time.
-    if (record.submitted < last) {
+    if (record.submitted < last && !followed) {
       record.submitted = last;
       record.queued_since = std::max(record.queued_since, last);
       changed = true;
     }
     if (changed) Collect({core::TaskChanged{record}});
-    last = record.submitted;
+    if (!followed) last = record.submitted;
     if (core::HoldsGpus(record.state)) {
       starts_.Adopt(record, gid);
       with_process.emplace(record.id, record.attempt->number);
