@@ -17,7 +17,6 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/open_files.h"
-#include "base/server_clock.h"
 #include "base/try.h"
 #include "base/user.h"
 #include "daemon/engine/launching.h"
@@ -461,15 +460,6 @@ void RealDaemon::TakeMeasuredProfiles() {
   in_force_.profiles = *std::move(profiles);
   if (in_force_.profiles)
     base::LogInfo("profiles_read", {{"profiles", in_force_.profiles->size()}});
-}
-
-// A simulated server has its own clock, which the daemon and the tasks share.
-Result<std::unique_ptr<base::Clock>> MakeClock(const config::Settings& settings) {
-  if (settings.simgpu_state.empty()) return std::make_unique<base::SystemClock>();
-  const Result<base::ClockOrigin> clock = base::ReadServerClock(settings.simgpu_state);
-  if (!clock) return base::Wrap(clock.error(), "simulation.state");
-  return std::make_unique<base::SystemClock>(clock->time_scale, base::FromMs(clock->origin_time_ms),
-                                             clock->origin_boot_ns);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/server_clock.h"
 #include "base/words.h"
 #include "daemon/gpus/gpu_speeds.h"
 #include "daemon/loop/boot_mark.h"
@@ -17,6 +18,14 @@ constexpr std::chrono::nanoseconds kLeastMpsLinger = std::chrono::milliseconds(5
 constexpr base::Duration kMpsBackoff{30'000};
 
 }  // namespace
+
+Result<std::unique_ptr<base::Clock>> MakeClock(const config::Settings& settings) {
+  if (settings.simgpu_state.empty()) return std::make_unique<base::SystemClock>();
+  const Result<base::ClockOrigin> clock = base::ReadServerClock(settings.simgpu_state);
+  if (!clock) return base::Wrap(clock.error(), "simulation.state");
+  return std::make_unique<base::SystemClock>(clock->time_scale, base::FromMs(clock->origin_time_ms),
+                                             clock->origin_boot_ns);
+}
 
 gpu::ProbeOptions ProbeOptionsOf(const config::Settings& settings, const base::Clock& clock,
                                  const std::string& reader) {

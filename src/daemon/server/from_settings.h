@@ -20,6 +20,8 @@
 
 namespace carma::daemon {
 
+// A simulated server has its own clock, which the daemon and the tasks share.
+Result<std::unique_ptr<base::Clock>> MakeClock(const config::Settings& settings);
 // reader: the path of carma-reader.
 gpu::ProbeOptions ProbeOptionsOf(const config::Settings& settings, const base::Clock& clock,
                                  const std::string& reader);
