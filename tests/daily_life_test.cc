@@ -300,6 +300,25 @@ TEST_F(Background, ReportsWhyItDoesNotServeAndLeavesNoProcess) {
   }
 }
 
+TEST_F(Background, ReportsATaskThatItCannotTakeOver) {
+  site.Start();
+  site.Submit({"--hold", "--", "/bin/true"});
+  EXPECT_EQ(site.Stop(SIGTERM).code, 0);
+  const Ran changed = RunProgram({"python3", "-c",
+                                  "import sqlite3, sys\n"
+                                  "database = sqlite3.connect(sys.argv[1])\n"
+                                  "database.execute('UPDATE task SET placement=?', ('?',))\n"
+                                  "database.commit()",
+                                  site.state_dir() + "/carma.db"});
+  ASSERT_TRUE(changed.Ok()) << changed.Text();
+  const Ran refused = Launch();
+  EXPECT_EQ(refused.code, 1) << refused.Text();
+  EXPECT_THAT(refused.err, AllOf(StartsWith("carmad: "), HasSubstr("task 1 in the state file"),
+                                 HasSubstr("; restore a backup\n")));
+  EXPECT_THAT(ReadText(site.state_dir() + "/carmad.log"), HasSubstr("event=start_failed"));
+  ExpectNobody();
+}
+
 // ---- the log ----
 
 TEST_F(DailyLife, InTheJournalEachLineHasItsPriority) {

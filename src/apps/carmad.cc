@@ -134,8 +134,12 @@ int Serve(const Flags& flags, const carma::config::Loaded& loaded, std::function
       .shim_path = carma::base::ExecutableDir() + "/carma-shim",
       .notify_path = carma::base::ExecutableDir() + "/carma-notify",
       .reader_path = carma::base::ExecutableDir() + "/carma-reader",
-      .version = CARMA_VERSION,
-      .serving = std::move(serving)};
+      .version = CARMA_VERSION};
+  const auto terminal = std::make_shared<carma::base::UniqueFd>();
+  options.serving = [terminal, serving = std::move(serving)] {
+    terminal->reset();
+    if (serving) serving();
+  };
   if (!flags.log.empty()) {
     options.reopen_log = [path = flags.log] {
       if (const Result<Unit> used = UseLog(path); !used)
@@ -144,13 +148,16 @@ int Serve(const Flags& flags, const carma::config::Loaded& loaded, std::function
   }
   const auto daemon = carma::daemon::Daemon::Make(std::move(options));
   if (!daemon) return Refuse(daemon.error(), 1);
-  // Standard error is redirected only now, so that startup errors appear in the terminal where
-  // carmad was started.
+  // Startup errors appear in the terminal where carmad was started, so standard error is redirected
+  // only now, and the terminal stays open until carmad is serving.
   if (!flags.log.empty()) {
+    terminal->reset(::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0));
     if (const Result<Unit> used = UseLog(flags.log); !used) return Refuse(used.error(), 1);
   }
-  (*daemon)->Run();
-  return 0;
+  const Result<Unit> ran = (*daemon)->Run();
+  if (ran) return 0;
+  if (*terminal) ::dup2(terminal->get(), STDERR_FILENO);
+  return Refuse(ran.error(), 1);
 }
 
 int ServeInBackground(Flags flags, const carma::config::Loaded& loaded) {

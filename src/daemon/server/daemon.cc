@@ -67,7 +67,7 @@ class RealDaemon : public Daemon, public Sampler::Taker {
   RealDaemon(DaemonOptions options, std::unique_ptr<base::Clock> clock,
              std::unique_ptr<store::Store> store);
   Result<Unit> Listen();
-  void Run() override;
+  Result<Unit> Run() override;
 
   // Implements Sampler::Taker.
   void TakeGpus(std::vector<gpu::DeviceInfo> devices) override;
@@ -116,6 +116,7 @@ class RealDaemon : public Daemon, public Sampler::Taker {
   FaultOrigins fault_origins_;
   UserNames user_names_{shared_loop_};
   std::unique_ptr<EngineHost> engine_host_;  // null until the GPUs are known
+  std::optional<base::Error> failure_;       // why the engine did not start
   // The last GPU readings before the engine was opened, kept so that tasks can start at once.
   std::optional<std::pair<gpu::Round, SeenProcesses>> early_round_;
   std::optional<std::uint32_t> socket_group_;
@@ -254,7 +255,7 @@ Result<Unit> RealDaemon::Listen() {
   return Unit{};
 }
 
-void RealDaemon::Run() {
+Result<Unit> RealDaemon::Run() {
   Beat();
   WatchSocket();
   sampler_->Start();
@@ -275,6 +276,8 @@ void RealDaemon::Run() {
   unix_server_.reset();
   tcp_server_.reset();
   if (engine_host_) engine_host_->Stop();
+  if (failure_) return std::unexpected(*std::move(failure_));
+  return Unit{};
 }
 
 // ---- the configuration ----
@@ -415,7 +418,9 @@ void RealDaemon::OpenEngine(std::vector<gpu::DeviceInfo> devices) {
                   : std::function<gpu::InstalledDriver()>()},
       std::move(devices), gpus);
   if (Result<Unit> started = engine_host_->Start(std::move(gpus)); !started) {
-    base::LogError("start_failed", {{"why", started.error().message}});
+    failure_ = started.error();
+    if (failure_->code == ErrorCode::kCorrupt) failure_->message += "; restore a backup";
+    base::LogError("start_failed", {{"why", failure_->message}});
     engine_host_.reset();
     loop_.stop();
     return;

@@ -34,8 +34,9 @@ class Daemon {
   static Result<std::unique_ptr<Daemon>> Make(DaemonOptions options);
   virtual ~Daemon() = default;
   // Runs until SIGTERM or SIGINT. Running tasks continue without the daemon. SIGHUP reloads the
-  // configuration, even if it was sent because a terminal was closed.
-  virtual void Run() = 0;
+  // configuration, even if it was sent because a terminal was closed. Returns an error if the tasks
+  // in the database could not be taken over.
+  virtual Result<Unit> Run() = 0;
 };
 
 }  // namespace carma::daemon
