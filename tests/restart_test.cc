@@ -315,8 +315,8 @@ TEST_F(Restart, AMissingDatabaseIsReportedAndSubmissionsAreRefused) {
   std::filesystem::rename(file, away);
   const Ran refused = site.Carma({"submit", "--", "/bin/true"});
   EXPECT_EQ(refused.code, 1) << refused.Text();
-  EXPECT_THAT(refused.err,
-              AllOf(HasSubstr("nothing was accepted"), HasSubstr("was removed while")));
+  EXPECT_THAT(refused.err, AllOf(HasSubstr("nothing was accepted"), HasSubstr("was removed while"),
+                                 HasSubstr("before carmad stops, or restore a backup")));
   EXPECT_THAT(site.Status().troubles, Contains(HasSubstr("carma.db was removed")));
   std::filesystem::rename(away, file);
   EXPECT_EQ(site.Await(site.Submit({"--", "/bin/true"})).state, "succeeded");

@@ -95,7 +95,7 @@ Result<StateLock> StateLock::Take(const std::string& state_dir, const std::strin
   return StateLock(std::move(fd));
 }
 
-FilePlace::FilePlace(std::string path) {
+FilePlace::FilePlace(std::string path, std::string_view remedy) : remedy_(remedy) {
   struct stat st {};
   if (::stat(path.c_str(), &st) != 0) return;
   path_ = std::move(path);
@@ -108,9 +108,8 @@ Result<Unit> FilePlace::Check() const {
   if (path_.empty()) return Unit{};
   const bool there = ::stat(path_.c_str(), &st) == 0;
   if (there && st.st_dev == device_ && st.st_ino == inode_) return Unit{};
-  return Fail(ErrorCode::kIo,
-              "{} was {} while carmad was running: put the file back, or restart carmad", path_,
-              there ? "replaced" : "removed");
+  return Fail(ErrorCode::kIo, "{} was {} while carmad was running: {}", path_,
+              there ? "replaced" : "removed", remedy_);
 }
 
 }  // namespace carma::store

@@ -5,6 +5,7 @@
 #include <sys/types.h>
 
 #include <string>
+#include <string_view>
 
 #include "base/result.h"
 #include "base/unique_fd.h"
@@ -30,13 +31,15 @@ class StateLock {
 class FilePlace {
  public:
   FilePlace() = default;
-  // Records which file is at the path now. If no file is there, Check() always succeeds.
-  explicit FilePlace(std::string path);
+  // Records which file is at the path now. If no file is there, Check() always succeeds. remedy:
+  // what to do if it is gone; must stay valid.
+  FilePlace(std::string path, std::string_view remedy);
   // Returns kIo if the file has been replaced or removed.
   Result<Unit> Check() const;
 
  private:
   std::string path_;  // empty: no file
+  std::string_view remedy_;
   dev_t device_ = 0;
   ino_t inode_ = 0;
 };

@@ -210,6 +210,21 @@ TEST_F(StoreRefusal, RefusesALogWithoutItsFileAndForeignJournals) {
   ExpectRefused("a journal", ErrorCode::kCorrupt, "-journal");
 }
 
+TEST_F(StoreRefusal, RefusesToReplaceALostDatabaseOfTasksWithFolders) {
+  std::filesystem::remove(path_);
+  std::filesystem::create_directories(dir_ + "/attempts/7/1");
+  {
+    const Result<std::unique_ptr<Store>> store = Store::Open(dir_);
+    ASSERT_FALSE(store);
+    EXPECT_EQ(store.error().code, ErrorCode::kCorrupt);
+    EXPECT_THAT(store.error().message, HasSubstr(path_ + " is missing, but " + dir_ +
+                                                 "/attempts has folders of tasks: restore"));
+  }
+  EXPECT_FALSE(base::Exists(path_));
+  std::filesystem::remove_all(dir_ + "/attempts/7");
+  EXPECT_TRUE(Store::Open(dir_)) << "no task has a folder";
+}
+
 TEST_F(StoreRefusal, UsesALogLeftByAKilledDaemon) {
   LeaveInLog("UPDATE task SET ooms=7 WHERE id=1");
   const Result<std::unique_ptr<Store>> store = Store::Open(dir_);

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "base/log.h"
@@ -29,6 +31,18 @@ class NewNotice {
 
 constexpr const char* kDropArrival = "DELETE FROM arrival WHERE first = ?";
 
+// If tasks have folders, the database was lost. A new one would reuse their numbers and start other
+// tasks on their GPUs.
+Result<Unit> CheckNoAttempts(const std::string& state_dir, const std::string& path) {
+  const std::string attempts = state_dir + "/attempts";
+  std::error_code missing;
+  if (std::filesystem::is_empty(attempts, missing) || missing) return Unit{};
+  return Fail(ErrorCode::kCorrupt,
+              "{} is missing, but {} has folders of tasks: restore a backup, or move these folders "
+              "away to begin with an empty database",
+              path, attempts);
+}
+
 }  // namespace
 
 Store::Store() = default;
@@ -40,6 +54,7 @@ Result<std::unique_ptr<Store>> Store::Open(const std::string& state_dir,
   const std::string path = state_dir + "/" + std::string(kFileName);
   Result<Unit> sound = Inspect(path);
   if (!sound && sound.error().code != ErrorCode::kNotFound) return std::unexpected(sound.error());
+  if (!sound) CARMA_TRY(CheckNoAttempts(state_dir, path));
 
   std::unique_ptr<Store> store(new Store());
   store->impl_ = std::make_unique<Impl>(std::move(lock));
@@ -50,8 +65,8 @@ Result<std::unique_ptr<Store>> Store::Open(const std::string& state_dir,
     impl.LoadBooks();
     return Unit{};
   }));
-  impl.place = FilePlace(path);
-  impl.log_place = FilePlace(path + "-wal");
+  impl.place = FilePlace(path, "put the file back before carmad stops, or restore a backup");
+  impl.log_place = FilePlace(path + "-wal", "put the file back, or restart carmad");
   return store;
 }
 
