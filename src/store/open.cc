@@ -250,6 +250,8 @@ Result<std::unique_ptr<SQLite::Database>> OpenForWork(const std::string& path) {
   KeepNoStatistics();
   try {
     if (!base::Exists(path)) CARMA_TRY(MakeNew(path));
+    // A restored copy may be readable by other users, but it contains all tasks' environments.
+    for (const char* suffix : {"", "-wal", "-shm"}) ::chmod((path + suffix).c_str(), 0600);
     // NOMUTEX, because SQLite would otherwise take two locks for each column it reads.
     auto db = std::make_unique<SQLite::Database>(
         path, SQLite::OPEN_READWRITE | SQLite::OPEN_NOMUTEX, kBusyTimeoutMs);

@@ -35,7 +35,8 @@ Result<Unit> Inspect(const std::string& path);
 
 // Opens the file for reading and writing in WAL mode with synchronous=FULL. Call this only after
 // Inspect() has found the file to be sound or missing. A missing file is created, and an older
-// schema is upgraded. A new file appears under its name only when it is complete.
+// schema is upgraded. A new file appears under its name only when it is complete. Only the owner
+// may read the file and its log.
 Result<std::unique_ptr<SQLite::Database>> OpenForWork(const std::string& path);
 
 }  // namespace carma::store

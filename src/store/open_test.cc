@@ -232,6 +232,18 @@ TEST_F(StoreRefusal, UsesALogLeftByAKilledDaemon) {
   EXPECT_EQ((*store)->Get(core::TaskId{1})->record.ooms, 7);
 }
 
+TEST_F(StoreRefusal, OthersCanNoLongerReadAnOpenedDatabase) {
+  ASSERT_EQ(::chmod(path_.c_str(), 0644), 0);
+  LeaveInLog("UPDATE task SET ooms=7 WHERE id=1");
+  const Result<std::unique_ptr<Store>> store = Store::Open(dir_);
+  ASSERT_TRUE(store) << store.error().message;
+  for (const char* suffix : {"", "-wal", "-shm"}) {
+    struct stat info {};
+    ASSERT_EQ(::stat((path_ + suffix).c_str(), &info), 0) << suffix;
+    EXPECT_EQ(info.st_mode & 0777, 0600U) << suffix;
+  }
+}
+
 TEST_F(StoreRefusal, InspectsALogAndReportsAMissingFile) {
   LeaveInLog("UPDATE task SET ooms=7 WHERE id=1");
   EXPECT_TRUE(Inspect(path_));
