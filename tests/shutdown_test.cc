@@ -228,7 +228,7 @@ TEST_F(Shutdown, UntilTheBootTheServerStaysClosedUnlessItIsOpenedByHand) {
   const Ran closed =
       site.Carma({"drain", "all", "--until-boot", "--wait", "--reason", "new kernel"});
   EXPECT_TRUE(closed.Ok()) << closed.Text();
-  EXPECT_EQ(closed.out, "The server accepts no new tasks and none are running\n");
+  EXPECT_EQ(closed.out, "The server starts no new tasks and none are running\n");
   const std::uint64_t waits = site.Submit({"--", "/bin/true"});
   const std::uint64_t without = site.Submit({"-G", "0", "--", "/bin/true"});
   site.Stop(SIGKILL);

@@ -113,10 +113,10 @@ Result<Unit> CloseUntilBoot(Context& context, const GpuChangeFlags& flags,
   auto status = CARMA_TRY(CloseServer(context.client(), flags.reason, empty_by));
   const std::int64_t tasks = RunningTasks(status.value);
   const bool print = !context.json;
-  if (print && tasks == 0) Print(context, "The server accepts no new tasks and none are running\n");
+  if (print && tasks == 0) Print(context, "The server starts no new tasks and none are running\n");
   if (print && tasks > 0) {
     Print(context,
-          fmt::format("The server accepts no new tasks; running tasks must stop by {}\n",
+          fmt::format("The server starts no new tasks; running tasks must stop by {}\n",
                       base::FormatTime(base::FromMs(status.value.leave_by_ms.value_or(0)))));
   }
   if (flags.wait && tasks > 0) {
