@@ -11,6 +11,7 @@
 #include "base/csv.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/log.h"
 #include "base/process_id.h"
 #include "base/text.h"
 #include "base/words.h"
@@ -85,6 +86,11 @@ TEST(Text, RecognisesInvisibleCharactersWithAnEffect) {
     EXPECT_EQ(Printable(c.text, 100), c.shown != nullptr ? c.shown : c.text) << c.what;
   }
   EXPECT_FALSE(HasControls("\x9b is no UTF-8"));
+}
+
+TEST(Log, LargeNumbersHaveNoExponent) {
+  EXPECT_EQ(Field("by_s", 99'827'200.0).value, "99827200");
+  EXPECT_EQ(Field("share", 0.25).value, "0.25");
 }
 
 TEST(Json, BrokenTextIsRefusedWithThePlace) {

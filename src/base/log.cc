@@ -6,6 +6,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <memory>
 
@@ -64,7 +65,8 @@ std::string Quoted(std::string_view value) {
 
 }  // namespace
 
-Field::Field(std::string_view k, double v) : key(k), value(fmt::format("{:.6g}", v)) {}
+Field::Field(std::string_view k, double v)
+    : key(k), value(std::abs(v) < 1e6 ? fmt::format("{:.6g}", v) : fmt::format("{:.0f}", v)) {}
 
 void Log(LogLevel level, std::string_view event, const std::vector<Field>& fields) {
   const spdlog::level::level_enum wanted = Translate(level);

@@ -14,10 +14,6 @@ namespace {
 
 using Value = std::optional<double>;
 
-// Formats a count. Means of replays may have a fraction.
-std::string CountText(double value) {
-  return fmt::format("{:.{}f}", value, value == std::floor(value) ? 0 : 1);
-}
 std::string GibText(double mib) {
   return fmt::format("{:.1f} GiB", mib / 1024);
 }
@@ -109,6 +105,10 @@ double StudentQuantile(double freedom) {
 }
 
 }  // namespace
+
+std::string CountText(double value) {
+  return fmt::format("{:.{}f}", value, value == std::floor(value) ? 0 : 1);
+}
 
 std::string SpanText(double seconds) {
   if (seconds < 60) return fmt::format("{:.1f} s", seconds);

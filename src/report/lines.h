@@ -52,6 +52,7 @@ std::vector<std::string> BoundNames(std::span<const Case> cases);
 // name.
 std::optional<double> BoundOf(const Case& of, const std::string& name);
 
+std::string CountText(double value);   // "60"; "59.5" for a mean of replays
 std::string SpanText(double seconds);  // "12.3 s", "1:02:03"
 // A short name for a label that is too long: "A", "B" … "Z", "AA", "BB" …
 std::string LetterOf(std::size_t number);

@@ -249,5 +249,10 @@ TEST(Tables, CompareCasesWithDifferences) {
   EXPECT_EQ(Compare({}), "");
 }
 
+TEST(Tables, ShowLargeCountsInFull) {
+  const Metrics runs[] = {{.label = "week", .tasks_by_state = {{TaskState::kSucceeded, 150'000}}}};
+  EXPECT_THAT(Compare(runs), HasSubstr(" 150000\n"));
+}
+
 }  // namespace
 }  // namespace carma::report

@@ -101,7 +101,7 @@ void AddStates(const std::vector<Case>& cases, std::vector<Cells>& lines) {
       for (const Metrics* each : cases[c].replays)
         sum += static_cast<double>(CountOf(*each, state));
       occurs = occurs || sum > 0;
-      cells.push_back(fmt::format("{:.4g}", sum / static_cast<double>(cases[c].replays.size())));
+      cells.push_back(CountText(sum / static_cast<double>(cases[c].replays.size())));
       if (c > 0) cells.emplace_back();
     }
     if (occurs) lines.push_back(std::move(cells));
