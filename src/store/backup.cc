@@ -44,10 +44,11 @@ bool SameFile(const std::string& one, const std::string& other) {
          a.st_ino == b.st_ino;
 }
 
-Result<Unit> CheckTarget(const std::string& books, const std::string& target, bool replace) {
-  for (const char* suffix : {"", "-wal", "-shm"}) {
-    if (SameFile(books + suffix, target))
-      return Invalid(target + " is one of the database files in the state folder");
+Result<Unit> CheckTarget(const std::string& state_dir, const std::string& target, bool replace) {
+  for (const char* own :
+       {"carma.db", "carma.db-wal", "carma.db-shm", "lock", "tokens.json", "boot", "gpus.json"}) {
+    if (SameFile(fmt::format("{}/{}", state_dir, own), target))
+      return Invalid(target + " is one of carmad's own files in the state folder");
   }
   struct stat info {};
   if (::lstat(target.c_str(), &info) != 0) return Unit{};
@@ -134,7 +135,7 @@ Result<Unit> Copy(const std::string& books, const std::string& path, const std::
 Result<std::int64_t> BackUp(const std::string& state_dir, const std::string& target, bool replace) {
   const std::string books = fmt::format("{}/{}", state_dir, kFileName);
   CARMA_TRY(CheckReadable(books));
-  CARMA_TRY(CheckTarget(books, target, replace));
+  CARMA_TRY(CheckTarget(state_dir, target, replace));
   Building building(target);
   if (!building) return FailErrno(errno, "creating a file beside " + target);
   CARMA_TRY(Copy(books, building.path(), target));

@@ -13,7 +13,7 @@ namespace carma::store {
 // a daemon can write to it at the same time. May take seconds. Returns the size of the copy in
 // bytes. replace: whether to overwrite an existing file, which otherwise causes kConflict. Also
 // returns kNotFound if there is no database, kDenied if this process may not read it, kInvalid if
-// the target is one of the database's own files, kCorrupt or kConflict as Inspect() does,
+// the target is one of carmad's own files, kCorrupt or kConflict as Inspect() does,
 // kUnavailable if another process has locked the database, or kIo.
 Result<std::int64_t> BackUp(const std::string& state_dir, const std::string& target, bool replace);
 

@@ -95,7 +95,7 @@ TEST_F(BackUpTest, ACopyThatIsUsedBecomesAnotherDatabase) {
   EXPECT_NE((*restored)->BooksOf(next).id, (*store)->BooksOf(next).id);
 }
 
-TEST_F(BackUpTest, ReplacesFilesOnlyOnRequestAndNeverTheDatabase) {
+TEST_F(BackUpTest, ReplacesFilesOnlyOnRequestAndNeverThoseOfCarmad) {
   const Result<std::unique_ptr<Store>> store = Store::Open(State());
   ASSERT_TRUE(store);
   Put(**store, 1);
@@ -104,7 +104,8 @@ TEST_F(BackUpTest, ReplacesFilesOnlyOnRequestAndNeverTheDatabase) {
   EXPECT_EQ(*base::ReadFile(Path("copy"), 100), "mine");
   ASSERT_TRUE(BackUp(State(), Path("copy"), true));
   EXPECT_EQ(TasksIn(Path("copy")), 1U);
-  for (const char* own : {"carma.db", "carma.db-wal"})
+  ASSERT_TRUE(base::WriteFileAtomic(State() + "/tokens.json", "{}"));
+  for (const char* own : {"carma.db", "carma.db-wal", "lock", "tokens.json"})
     EXPECT_EQ(BackUp(State(), State() + "/" + own, true).error().code, ErrorCode::kInvalid) << own;
   EXPECT_EQ(BackUp(State(), dir_, true).error().code, ErrorCode::kConflict) << "a folder";
   EXPECT_EQ(BackUp(State(), Path("none/copy"), false).error().code, ErrorCode::kNotFound);
