@@ -13,12 +13,16 @@
 namespace carma::cli {
 namespace {
 
+constexpr std::size_t kMaxTokenName = 60;  // bytes
+
 struct CreateFlags {
   std::string name;
   std::string expires;
 };
 
 Result<Unit> RunCreate(Context& context, const CreateFlags& flags) {
+  if (flags.name.size() > kMaxTokenName)
+    return Invalid("token name: expected at most {} bytes", kMaxTokenName);
   std::optional<base::Duration> life;
   if (!flags.expires.empty()) {
     life = CARMA_TRY(base::Wrap(base::ParseSpan(flags.expires), "--expires"));
@@ -45,7 +49,7 @@ void RunList(Context& context, bool all) {
   for (const api::TokenView& token : tokens->value) {
     table.Add({{std::to_string(token.id)},
                {token.user.empty() ? std::to_string(token.uid) : base::Printable(token.user, 32)},
-               {base::Printable(token.name, 60)},
+               {base::Printable(token.name, kMaxTokenName)},
                {base::FormatTime(base::FromMs(token.created_ms))},
                {base::FormatTime(base::FromMs(token.expires_ms))}});
   }

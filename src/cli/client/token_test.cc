@@ -21,6 +21,8 @@ TEST_F(App, ATokenIsPrintedAloneAndListedWithoutItsSecret) {
   EXPECT_TRUE(made.err.starts_with("carma: token 3, valid until ")) << made.err;
   EXPECT_TRUE(made.err.ends_with("it is shown only once\n")) << made.err;
   EXPECT_EQ(Run({"token", "create", "--expires", "soon"}).exit_code, 2);
+  EXPECT_EQ(Run({"token", "create", std::string(61, 'x')}).err,
+            "carma: token name: expected at most 60 bytes\n");
 
   daemon_.On("GET /v1/tokens", [](const api::Request&) {
     return api::Response{.body = R"({"tokens":[{"id":3,"uid":7,"user":"ada","name":"laptop"},
