@@ -77,7 +77,7 @@ struct StatusView {
   static void VisitFields(auto& field, auto& status) {
     field("version", status.version, "Version of the daemon.");
     field("uid", status.uid,
-          "UID of the only user that the daemon serves; 0 if it serves all users.");
+          "UID of the only user that the daemon serves; 0 if it serves all users it allows.");
     field("pid", status.pid, "Process id of the daemon.", {.low = 0});
     field("now_ms", status.now_ms, "The daemon's clock (simulated time on a simulated server).");
     field("time_scale", status.time_scale,

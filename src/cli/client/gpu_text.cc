@@ -265,8 +265,8 @@ std::string StatusText(const api::StatusView& status) {
     if (count > 0) counts.push_back(std::to_string(count) + " " + base::Printable(state, 40));
   }
   std::string out =
-      fmt::format("carmad {}, process {}, serves {}\n", base::Printable(status.version, 40),
-                  status.pid, status.uid == 0 ? "everybody" : fmt::format("user {}", status.uid));
+      fmt::format("carmad {}, process {}, {}\n", base::Printable(status.version, 40), status.pid,
+                  status.uid == 0 ? "run by root" : fmt::format("serves user {}", status.uid));
   out += "  Driver   " + base::Printable(status.driver, 400) + "\n";
   out += "  Rules    " + base::Printable(status.policy, 400) + "\n";
   out += "  Sharing  " + base::Printable(status.collocation, 400) + "\n";

@@ -53,6 +53,13 @@ TEST_F(GpuTextTest, GpuTableShowsMeasuredAndPromised) {
       "  2  A100-SXM4-40GB  alloc        0M/0M        0M      -    -      -     -  -\n");
 }
 
+TEST_F(GpuTextTest, StatusDoesNotSayThatRootsDaemonServesEverybody) {
+  EXPECT_THAT(StatusText({.version = "1.2", .uid = 0, .pid = 7}),
+              ::testing::StartsWith("carmad 1.2, process 7, run by root\n"));
+  EXPECT_THAT(StatusText({.version = "1.2", .uid = 1000, .pid = 7}),
+              ::testing::StartsWith("carmad 1.2, process 7, serves user 1000\n"));
+}
+
 TEST_F(GpuTextTest, ShowsACommonGpuNameOnce) {
   std::vector<api::GpuView> gpus = {
       {.index = 0, .name = "NVIDIA A100-SXM4-40GB", .state = "idle", .total_mib = 40'960},
