@@ -299,6 +299,11 @@ TEST(BadConfiguration, IsRefusedWithFileAndLine) {
   }
   ExpectRefusal(RunProgram({Program("carmad"), "--config", "/no/such/carma.toml"}), 2,
                 {"/no/such/carma.toml"}, "a missing file", "carmad: ");
+  Folder folder;
+  WriteText(folder / "carma.toml", "[estimate]\nprofiles = \"/no/such/profiles.csv\"\n");
+  const Words check = {Program("carmad"), "--config", folder / "carma.toml", "--check-config"};
+  ExpectRefusal(RunProgram(check), 2, {"estimate.profiles: ", "/no/such/profiles.csv"},
+                "missing profiles", "carmad: ");
 }
 
 TEST(BadConfiguration, UnknownUsersAndGroupsAreOnlyAWarning) {

@@ -109,6 +109,10 @@ TEST_F(Estimates, UsesEarlierMeasurementsFromSubmissionOn) {
   EXPECT_NEAR(activity.at("slowdown_beside_itself").at("mps").get<double>(), 1.375, 1e-9);
   EXPECT_EQ(site.Await(site.Train({}, training)).state, "succeeded");
   EXPECT_THAT(site.Carma({"report"}).out, HasSubstr("sm_active  carma profile"));
+  WriteText(profiles, "workload\n");
+  site.Restart(SIGTERM);
+  EXPECT_THAT(site.Status().troubles,
+              ::testing::Contains(HasSubstr("estimates: estimate.profiles: ")));
 }
 
 TEST_F(Estimates, ATaskIsPredictedMeasuredAndKnownTheNextTime) {

@@ -30,7 +30,8 @@ inline std::string TroubleOfConfiguration(std::string_view why) {
 inline std::string UnknownGroup(std::string_view why) {
   return fmt::format("configuration: daemon.allow_groups: {}; correct it and reload carmad", why);
 }
-// Predictions have become inaccurate. why: which predictions, and how they are wrong.
+// Predictions have become inaccurate, or estimate.profiles cannot be read. why: which predictions,
+// and how they are wrong; or the error.
 inline std::string TroubleOfEstimates(std::string_view why) {
   return fmt::format("estimates: {}", why);
 }

@@ -27,6 +27,7 @@
 #include "config/names.h"
 #include "config/settings.h"
 #include "config/simulated.h"
+#include "daemon/loop/configuration.h"
 #include "daemon/loop/detach.h"
 #include "daemon/server/daemon.h"
 
@@ -192,6 +193,8 @@ int Start(const Flags& flags) {
   if (flags.check_only) {
     if (const Result<Unit> group = carma::config::CheckSocketGroup(loaded->settings); !group)
       return Refuse(group.error(), 2);
+    if (const auto read = carma::daemon::ReadMeasuredProfiles(loaded->settings); !read)
+      return Refuse(read.error(), 2);
     for (const auto& [key, what] : carma::config::UnknownNames(loaded->settings))
       fmt::print(stderr, "carmad: warning: {}: {}: {}\n", loaded->origins.at(key).where, key, what);
     std::puts("configuration is valid");

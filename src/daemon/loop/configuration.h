@@ -33,6 +33,7 @@ class Configuration {
     config::Settings settings;  // keys that need a restart keep their old values
     std::vector<std::uint32_t> allow_groups;
     std::shared_ptr<const estimate::MeasuredProfiles> profiles;
+    std::string profiles_trouble;  // why the profiles could not be read at the start
   };
 
   using Take = std::function<void(InForce)>;

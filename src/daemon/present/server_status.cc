@@ -35,6 +35,10 @@ std::vector<std::string> Troubles(const StatusSources& of) {
     troubles.push_back(api::TroubleOfConfiguration(of.configuration.trouble()));
   for (const std::string& group : of.configuration.unknown_groups())
     troubles.push_back(api::UnknownGroup(group));
+  if (!of.profiles_trouble.empty()) {
+    troubles.push_back(api::TroubleOfEstimates(
+        fmt::format("{}; correct the file and reload carmad", of.profiles_trouble)));
+  }
   if (of.forecast_drift != nullptr) {
     for (const std::string& drift : of.forecast_drift->Sentences())
       troubles.push_back(api::TroubleOfEstimates(drift));

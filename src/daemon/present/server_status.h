@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "api/status_view.h"
 #include "base/clock.h"
@@ -24,8 +25,9 @@ struct StatusSources {
   store::Store& store;
   const Counters& counters;
   const Configuration& configuration;
-  const std::string& driver_trouble;  // as in Sampler
-  const std::string& missing_gpus;    // as in Sampler
+  const std::string& driver_trouble;       // as in Sampler
+  const std::string& missing_gpus;         // as in Sampler
+  std::string_view profiles_trouble = {};  // as in Configuration::InForce
   // Null while no GPU is known.
   const Engine* engine = nullptr;
   const Monitor* monitor = nullptr;

@@ -54,6 +54,14 @@ TEST_F(ServerStatusTest, IsStartingUntilTheDriverHasAnswered) {
   EXPECT_THAT(view.troubles, ElementsAre(api::TroubleOfDriver(driver_trouble_)));
 }
 
+TEST_F(ServerStatusTest, ReportsProfilesThatCouldNotBeRead) {
+  StatusSources sources = Starting();
+  sources.profiles_trouble = "estimate.profiles: open /x: No such file or directory";
+  EXPECT_THAT(PresentStatus(sources).troubles,
+              ElementsAre("estimates: estimate.profiles: open /x: No such file or directory; "
+                          "correct the file and reload carmad"));
+}
+
 TEST_F(ServerStatusTest, ReportsThatTheMachinesClockWasSet) {
   struct StepClock : base::FakeClock {
     base::Duration WallStep() override { return step; }

@@ -200,7 +200,8 @@ api::StatusView RealDaemon::Status() {
                         .counters = counters_,
                         .configuration = configuration_,
                         .driver_trouble = sampler_->driver_trouble(),
-                        .missing_gpus = sampler_->missing_gpus()};
+                        .missing_gpus = sampler_->missing_gpus(),
+                        .profiles_trouble = in_force_.profiles_trouble};
   if (engine_host_) {
     sources.engine = &engine_host_->engine();
     sources.monitor = &engine_host_->monitor();
@@ -461,7 +462,10 @@ void RealDaemon::DriverSilent(const gpu::ReadError& why) {
 // improve predictions.
 void RealDaemon::TakeMeasuredProfiles() {
   auto profiles = ReadMeasuredProfiles(in_force_.settings);
-  if (!profiles) return base::LogError("profiles_not_read", {{"why", profiles.error().message}});
+  if (!profiles) {
+    in_force_.profiles_trouble = profiles.error().message;
+    return base::LogError("profiles_not_read", {{"why", in_force_.profiles_trouble}});
+  }
   in_force_.profiles = *std::move(profiles);
   if (in_force_.profiles)
     base::LogInfo("profiles_read", {{"profiles", in_force_.profiles->size()}});
