@@ -5,14 +5,39 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/file.h"
 
 namespace carma::cli {
 namespace {
 
-bool StartsCharacter(char c) {
-  return (static_cast<unsigned char>(c) & 0xC0) != 0x80;
+// Ranges of characters that take two columns: Chinese, Japanese, Korean and emoji. wcwidth() would
+// need a UTF-8 locale, which is missing with LC_ALL=C.
+constexpr std::pair<char32_t, char32_t> kWide[] = {
+    {0x1100, 0x115F},   {0x2E80, 0x303E},   {0x3041, 0xA4CF},   {0xA960, 0xA97F},
+    {0xAC00, 0xD7A3},   {0xF900, 0xFAFF},   {0xFE30, 0xFE6F},   {0xFF01, 0xFF60},
+    {0xFFE0, 0xFFE6},   {0x1F300, 0x1F64F}, {0x1F680, 0x1F6FF}, {0x1F900, 0x1F9FF},
+    {0x20000, 0x3FFFD},
+};
+
+// The columns of the character that begins at this byte; 0 inside a character and for accents that
+// combine with the character before them.
+std::size_t ColumnsAt(std::string_view text, std::size_t at) {
+  const auto byte = [&](std::size_t i) {
+    return at + i < text.size() ? static_cast<unsigned char>(text[at + i]) : 0U;
+  };
+  const unsigned first = byte(0);
+  if (first < 0x80) return 1;
+  if (first < 0xC0) return 0;
+  const std::size_t length = first < 0xE0 ? 2 : first < 0xF0 ? 3 : 4;
+  char32_t character = first & (0x7FU >> length);
+  for (std::size_t i = 1; i < length; ++i) character = character << 6 | (byte(i) & 0x3F);
+  if (character >= 0x300 && character <= 0x36F) return 0;
+  const bool wide = std::ranges::any_of(kWide, [character](const auto& range) {
+    return character >= range.first && character <= range.second;
+  });
+  return wide ? 2 : 1;
 }
 
 }  // namespace
@@ -48,14 +73,15 @@ std::string Paint(std::string_view text, Colour colour, const Screen& screen) {
 
 std::size_t ShownWidth(std::string_view text) {
   std::size_t width = 0;
-  for (char c : text) width += StartsCharacter(c) ? 1 : 0;
+  for (std::size_t at = 0; at < text.size(); ++at) width += ColumnsAt(text, at);
   return width;
 }
 
-std::size_t BytesOf(std::string_view text, std::size_t characters) {
+std::size_t BytesOf(std::string_view text, std::size_t columns) {
   std::size_t bytes = 0;
   for (std::size_t shown = 0; bytes < text.size(); ++bytes) {
-    if (StartsCharacter(text[bytes]) && shown++ == characters) break;
+    shown += ColumnsAt(text, bytes);
+    if (shown > columns) break;
   }
   return bytes;
 }
@@ -74,6 +100,7 @@ std::string WrapTo(std::string_view text, const Screen& screen,
     if (indent * 2 > width) indent = 0;
     while (ShownWidth(line) > width) {
       const std::size_t full = BytesOf(line, width);
+      if (full <= indent) break;  // not even one wide character fits
       const std::size_t blank = line.rfind(' ', full);
       const bool between = blank != std::string::npos && blank > std::max(begin, indent);
       wrapped += line.substr(0, between ? blank : full) + "\n";

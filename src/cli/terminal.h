@@ -9,7 +9,7 @@
 namespace carma::cli {
 
 struct Screen {
-  int width = 0;  // characters per line; 0 if there is no terminal, so nothing is cut
+  int width = 0;  // columns; 0 if there is no terminal, so nothing is cut
   bool colour = false;
   int height = 0;  // lines; 0 if unknown
 };
@@ -19,19 +19,20 @@ Screen ScreenOf(std::FILE* out);
 enum class Colour { kNone, kGood, kWaiting, kBad, kFaint };
 std::string Paint(std::string_view text, Colour colour, const Screen& screen);
 
-// The width of UTF-8 text on a terminal, counted in code points, which is enough for tables.
+// The columns that UTF-8 text takes up on a terminal. Chinese, Japanese and Korean characters and
+// emoji take two.
 std::size_t ShownWidth(std::string_view text);
 // Returns the output that redraws the screen with this text. Lines beyond the screen's height are
 // omitted, because they would scroll the first lines away. No line of `text` may be longer than the
 // screen is wide.
 std::string Redrawn(std::string_view text, const Screen& screen);
-// The number of bytes in the first `characters` characters.
-std::size_t BytesOf(std::string_view text, std::size_t characters);
+// The number of bytes in the longest beginning of the text that fits in this many columns.
+std::size_t BytesOf(std::string_view text, std::size_t columns);
 // Wraps lines that are wider than the screen, between words if possible. Continuation lines begin
 // at column `hanging` or, if it is empty, two columns further right than the line itself.
 std::string WrapTo(std::string_view text, const Screen& screen,
                    std::optional<std::size_t> hanging = std::nullopt);
-// Cuts the text to at most `width` characters. If something was cut, the last character is '…'.
+// Cuts the text to at most `width` columns. If something was cut, the last character is '…'.
 std::string CutTo(std::string_view text, std::size_t width);
 
 }  // namespace carma::cli

@@ -27,11 +27,24 @@ TEST(Screen, RedrawnTextNeverScrolls) {
   EXPECT_EQ(Redrawn("a\nb\nc\nd\n", {.width = 20}), clear + "a\nb\nc\nd\n") << "unknown height";
 }
 
-TEST(Screen, TextIsCutByCharacters) {
+TEST(Screen, TextIsCutByColumns) {
   EXPECT_EQ(CutTo("héllo", 5), "héllo");
   EXPECT_EQ(CutTo("héllo", 3), "hé…");
   EXPECT_EQ(CutTo("héllo", 1), "…");
   EXPECT_EQ(ShownWidth("h…é"), 3u);
+}
+
+TEST(Screen, WideCharactersTakeTwoColumns) {
+  EXPECT_EQ(ShownWidth("训练 模型"), 9u);
+  EXPECT_EQ(ShownWidth("ハン한🚀𠀀▁│"), 12u);
+  EXPECT_EQ(ShownWidth("e\u0301"), 1u) << "a combining accent";
+  EXPECT_EQ(CutTo("训练模型", 8), "训练模型");
+  EXPECT_EQ(CutTo("训练模型", 7), "训练模…");
+  EXPECT_EQ(CutTo("训练模型", 6), "训练…") << "half a character cannot be shown";
+  EXPECT_EQ(CutTo("训练模型", 2), "…");
+  EXPECT_EQ(WrapTo("训练模型", {.width = 5}, 0), "训练\n模型");
+  EXPECT_EQ(WrapTo("训练", {.width = 1}), "训练");
+  EXPECT_EQ(WrapTo("训练", {.width = 2}, 1), "训\n 练");
 }
 
 }  // namespace
