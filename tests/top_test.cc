@@ -98,6 +98,20 @@ TEST_F(TopSystem, ShowsGpusAndTasksAndActsOnThem) {
   first.Open();
 }
 
+TEST_F(TopSystem, ListsTasksInQueueOrder) {
+  Gated first(site, "first");
+  first.Submit(site, "exit 0", {"--exclusive", "-G", "2"});
+  ASSERT_EQ(first.Hear(), "1");
+  site.Submit({"-J", "held-task", "--hold", "--memory", "2G", "--", "true"});
+  site.Submit({"-J", "first-task", "--memory", "2G", "--", "true"});
+  TopScreen screen(site, 80);
+  ASSERT_TRUE(screen.Shows("1 running, 2 waiting")) << screen.Text();
+  const std::string text = screen.Text();
+  EXPECT_LT(text.find("first-task"), text.find("held-task")) << text;
+  EXPECT_NE(text.find("held-task"), std::string::npos) << text;
+  first.Open();
+}
+
 TEST_F(TopSystem, AWideScreenShowsATasksLastOutput) {
   Bell bell(site.folder() / "bell");
   const std::uint64_t id = site.Submit({"-J", "noisy", "--", "sh", "-c",

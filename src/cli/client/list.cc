@@ -20,27 +20,6 @@ namespace {
 constexpr const char* kHoldingStates = "launching,running,stopping";
 constexpr const char* kUnfinishedStates = "submitted,estimating,queued,launching,running,stopping";
 
-// Fetches running tasks first, so that the limit does not hide them behind a long queue.
-Result<TaskPage> FetchQueue(api::Client& client, TaskQuery query) {
-  const std::size_t limit = query.limit;
-  query.states = kHoldingStates;
-  TaskPage page = CARMA_TRY(ListTasks(client, query));
-  SortAsQueue(page.tasks);
-  if (page.tasks.size() >= limit) return page;
-  // A task that starts between the two requests appears as running in the second response.
-  query.states = kUnfinishedStates;
-  query.by_turn = true;
-  TaskPage all = CARMA_TRY(ListTasks(client, query));
-  std::erase_if(all.tasks, [&page](const api::TaskView& task) {
-    return std::ranges::find(page.tasks, task.id, &api::TaskView::id) != page.tasks.end();
-  });
-  std::ranges::move(all.tasks, std::back_inserter(page.tasks));
-  std::ranges::stable_partition(page.tasks, &HoldsGpus);
-  page.more = all.more || page.tasks.size() > limit;
-  page.tasks.resize(std::min(page.tasks.size(), limit));
-  return page;
-}
-
 Result<TaskPage> Fetch(api::Client& client, const ListFlags& flags) {
   TaskQuery query{.states = flags.states,
                   .user = flags.user,
@@ -63,17 +42,13 @@ bool IsWhole(const ListFlags& flags) {
 
 // Returns the number of tasks and the GPU memory usage.
 std::string Totals(Context& context, const api::StatusView& status) {
-  std::int64_t running = 0, waiting = 0, used_mib = 0, total_mib = 0;
-  for (const auto& [name, count] : status.task_counts) {
-    const auto state = core::ParseTaskState(name);
-    if (!state || core::IsFinal(*state)) continue;
-    (core::HoldsGpus(*state) ? running : waiting) += count;
-  }
-  std::string text = fmt::format("{} running, {} waiting", running, waiting);
+  std::int64_t used_mib = 0, total_mib = 0;
+  const TaskTotals tasks = TotalsOf(status.task_counts);
+  std::string text = fmt::format("{} running, {} waiting", tasks.running, tasks.waiting);
   if (const auto gpus = ListGpus(context.client())) {
     for (const api::GpuView& gpu : gpus->value) {
       used_mib += gpu.used_mib;
-      total_mib += gpu.total_mib;
+      total_mib += gpu.total_mib - gpu.reserved_mib;  // what tasks can use, as in carma top
     }
     text += fmt::format("   {} of {} GPU memory used", base::FormatMib(used_mib),
                         base::FormatMib(total_mib));
@@ -143,6 +118,26 @@ void ShowEach(Context& context, const Ids& ids, const Call& call, const Text& te
 }
 
 }  // namespace
+
+Result<TaskPage> FetchQueue(api::Client& client, TaskQuery query) {
+  const std::size_t limit = query.limit;
+  query.states = kHoldingStates;
+  TaskPage page = CARMA_TRY(ListTasks(client, query));
+  SortAsQueue(page.tasks);
+  if (page.tasks.size() >= limit) return page;
+  // A task that starts between the two requests appears as running in the second response.
+  query.states = kUnfinishedStates;
+  query.by_turn = true;
+  TaskPage all = CARMA_TRY(ListTasks(client, query));
+  std::erase_if(all.tasks, [&page](const api::TaskView& task) {
+    return std::ranges::find(page.tasks, task.id, &api::TaskView::id) != page.tasks.end();
+  });
+  std::ranges::move(all.tasks, std::back_inserter(page.tasks));
+  std::ranges::stable_partition(page.tasks, &HoldsGpus);
+  page.more = all.more || page.tasks.size() > limit;
+  page.tasks.resize(std::min(page.tasks.size(), limit));
+  return page;
+}
 
 Result<Unit> RunList(Context& context, const ListFlags& flags) {
   const auto columns = CARMA_TRY(ParseColumns(flags.columns));

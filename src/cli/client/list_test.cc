@@ -83,6 +83,24 @@ TEST_F(App, AWatchedListOutlastsARestart) {
   EXPECT_EQ(ran.err, "carma: warning: carmad is stopping; waiting for it\ncarma: enough\n");
 }
 
+TEST_F(App, TotalsOfAListCountTheMemoryThatTasksCanUse) {
+  daemon_.On("GET /v1/status", [](const api::Request&) { return JsonAnswer({{"now_ms", 5000}}); });
+  daemon_.On("GET /v1/gpus", [](const api::Request&) {
+    api::GpuView gpu{.index = 0, .uuid = "GPU-a", .state = "mix"};
+    gpu.total_mib = 40960;
+    gpu.reserved_mib = 424;
+    gpu.used_mib = 8192;
+    return JsonAnswer({{"gpus", {ToJson(gpu)}}});
+  });
+  std::atomic<int> asked = 0;
+  daemon_.On("GET /v1/tasks", [&](const api::Request&) {
+    if (++asked == 2) return api::ErrorResponse({ErrorCode::kDenied, "enough"});
+    return JsonAnswer({{"tasks", {TaskJson(7, "failed")}}, {"next", nullptr}});
+  });
+  EXPECT_THAT(Run({"list", "--all", "-w", "--interval", "0.1"}).out,
+              ::testing::HasSubstr("0 running, 0 waiting   8.0G of 39.6G GPU memory used"));
+}
+
 TEST_F(App, LastTaskIsFoundByTheCallersName) {
   daemon_.On("GET /v1/tasks", [](const api::Request& request) {
     EXPECT_EQ(request.Query("user"), OwnUserName());

@@ -24,28 +24,8 @@ namespace {
 
 using api::TaskView;
 
-// "sweep[3]" for the task with index 3 of an array. A row that stands for several tasks already has
-// its full name.
-std::string NameText(const TaskView& task, std::int64_t) {
-  return Line(task.array_index ? fmt::format("{}[{}]", task.name, *task.array_index) : task.name);
-}
-
 std::string OptionalMib(const std::optional<std::int64_t>& mib) {
   return mib ? base::FormatMib(*mib) : "-";
-}
-
-// Measured/promised memory while the task runs, ~predicted memory while it waits, and the measured
-// peak once it has ended.
-std::string MemoryText(const TaskView& task) {
-  if (task.gpus == 0) return "-";
-  if (HoldsGpus(task)) {
-    return OptionalMib(task.observed_mib) + "/" +
-           (task.claim_mib > 0 ? base::FormatMib(task.claim_mib) : "-");
-  }
-  if (HasEnded(task)) return task.peak_mib > 0 ? base::FormatMib(task.peak_mib) : "-";
-  // A task that is retried after running out of memory may have used more than was predicted.
-  const std::int64_t expected_mib = std::max(task.predicted_mib.value_or(0), task.peak_mib);
-  return expected_mib > 0 ? "~" + base::FormatMib(expected_mib) : "-";
 }
 
 // Returns a marker for the running task's problem, or an empty string if there is none.
@@ -66,10 +46,6 @@ std::string WhereText(const TaskView& task) {
     return mark.empty() ? gpus : fmt::format("{} ({})", gpus, mark);
   }
   return reason;
-}
-
-std::string WaitsText(const TaskView& task, std::int64_t now_ms) {
-  return task.waiting_since_ms ? SpanText(*task.waiting_since_ms, now_ms) : "-";
 }
 
 std::string StartText(const TaskView& task, std::int64_t now_ms) {
@@ -134,7 +110,7 @@ const std::vector<ListColumn>& ListColumns() {
   constexpr bool kRight = true;
   static const std::vector<ListColumn> columns = {
       {"id", {"ID", kRight}, "number", &Number<&T::id>},
-      {"name", {"NAME", false, 8}, "name, with the index of an array task", &NameText},
+      {"name", {"NAME", false, 8}, "name, with the index of an array task", &Timeless<&TaskName>},
       {"params", {"PARAMS", false, 8}, "sweep parameter values", &Timeless<&ParametersText>},
       {"array",
        {"ARRAY", kRight},
@@ -152,7 +128,7 @@ const std::vector<ListColumn>& ListColumns() {
       {"mem",
        {"MEM", kRight},
        "memory per GPU: used/promised if running, ~predicted if waiting, peak if ended",
-       &Timeless<&MemoryText>},
+       &Timeless<&TaskMemory>},
       {"progress", {"PROGRESS"}, "fraction of the run completed, and time left", &ProgressText},
       {"where",
        {"GPU(REASON)", false, 11},
@@ -168,7 +144,7 @@ const std::vector<ListColumn>& ListColumns() {
       {"promised", {"PROMISED", kRight}, "memory promised per GPU", &Mib<&T::claim_mib>},
       {"used", {"USED", kRight}, "memory in use on the fullest GPU", &Mib<&T::observed_mib>},
       {"peak", {"PEAK", kRight}, "measured peak", &Mib<&T::peak_mib>},
-      {"waits", {"WAITS", kRight}, "how long the task has waited", &WaitsText},
+      {"waits", {"WAITS", kRight}, "how long the task has waited", &WaitText},
       {"start", {"START"}, "when a waiting task will start, if known", &StartText},
       {"submitted", {"SUBMITTED"}, "submission time", &When<&T::submitted_ms>},
       {"started", {"STARTED"}, "first start time", &When<&T::first_start_ms>},

@@ -119,6 +119,39 @@ std::string TimeText(const TaskView& task, std::int64_t now_ms) {
   return HasEnded(task) ? "-" : "0:00";  // "-": a row of tasks with different times
 }
 
+std::string WaitText(const TaskView& task, std::int64_t now_ms) {
+  return task.waiting_since_ms ? SpanText(*task.waiting_since_ms, now_ms) : "-";
+}
+
+std::string TaskName(const TaskView& task) {
+  return Line(task.array_index ? fmt::format("{}[{}]", task.name, *task.array_index) : task.name);
+}
+
+std::int64_t ExpectedMib(const TaskView& task) {
+  return std::max(task.predicted_mib.value_or(0), task.peak_mib);
+}
+
+std::string TaskMemory(const TaskView& task) {
+  if (task.gpus == 0) return "-";
+  if (HoldsGpus(task)) {
+    return (task.observed_mib ? base::FormatMib(*task.observed_mib) : "-") + "/" +
+           (task.claim_mib > 0 ? base::FormatMib(task.claim_mib) : "-");
+  }
+  if (HasEnded(task)) return task.peak_mib > 0 ? base::FormatMib(task.peak_mib) : "-";
+  const std::int64_t expected_mib = ExpectedMib(task);
+  return expected_mib > 0 ? "~" + base::FormatMib(expected_mib) : "-";
+}
+
+TaskTotals TotalsOf(const std::vector<std::pair<std::string, std::int64_t>>& task_counts) {
+  TaskTotals totals;
+  for (const auto& [name, count] : task_counts) {
+    const auto state = core::ParseTaskState(name);
+    if (!state || core::IsFinal(*state)) continue;
+    (core::HoldsGpus(*state) ? totals.running : totals.waiting) += count;
+  }
+  return totals;
+}
+
 std::string GpuIndices(const TaskView& task) {
   std::vector<std::string> indices;
   for (std::int64_t index : task.gpu_indices) indices.push_back(std::to_string(index));

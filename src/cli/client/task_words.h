@@ -6,6 +6,8 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "api/task_view.h"
 #include "cli/terminal.h"
@@ -36,6 +38,23 @@ std::string TimePoint(const std::optional<std::int64_t>& ms);
 std::string SpanText(std::int64_t from_ms, std::int64_t until_ms);
 // The run time of the current attempt, or of the last attempt if it has ended.
 std::string TimeText(const api::TaskView& task, std::int64_t now_ms);
+// How long the task has waited; "-" if it is not waiting.
+std::string WaitText(const api::TaskView& task, std::int64_t now_ms);
+// "sweep[3]" for the task with index 3 of an array. A row that stands for several tasks already has
+// its full name.
+std::string TaskName(const api::TaskView& task);
+// The memory that a waiting task is expected to need per GPU; 0 if unknown. A task that is retried
+// after running out of memory may have used more than was predicted.
+std::int64_t ExpectedMib(const api::TaskView& task);
+// Measured/promised memory while the task runs, ~predicted memory while it waits, and the measured
+// peak once it has ended.
+std::string TaskMemory(const api::TaskView& task);
+struct TaskTotals {
+  std::int64_t running = 0;
+  std::int64_t waiting = 0;
+};
+// Sums up the number of tasks in each state.
+TaskTotals TotalsOf(const std::vector<std::pair<std::string, std::int64_t>>& task_counts);
 std::string GpuIndices(const api::TaskView& task);  // "0,2"
 // The number of the task in a dependency such as "afterok:12"; 0 if there is none.
 std::uint64_t TaskOf(std::string_view dependency);

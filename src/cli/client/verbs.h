@@ -11,6 +11,7 @@
 
 #include "base/result.h"
 #include "base/time.h"
+#include "cli/calls.h"
 #include "cli/command.h"
 
 namespace carma::cli {
@@ -42,6 +43,9 @@ Result<std::string> TimesQuery(Context& context, const std::string& since,
 // Revokes tokens or removes reservations. noun: "Token"; verb: "revoke".
 void EndEach(Context& context, const std::vector<std::string>& ids, const std::string& noun,
              const std::string& verb);
+// Fetches unfinished tasks in queue order, preceded by running tasks, so that the limit does not
+// hide them behind a long queue. Ignores query.states.
+Result<TaskPage> FetchQueue(api::Client& client, TaskQuery query);
 // Warns if this machine has no such user. An empty name is not checked.
 void WarnIfNoUser(const Context& context, const std::string& user);
 // "carma 0.1.0 (commit 0123456789ab, Release build by g++ 12.2.0)".

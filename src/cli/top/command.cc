@@ -10,7 +10,6 @@
 #include "base/try.h"
 #include "cli/calls.h"
 #include "cli/client/output_reader.h"
-#include "cli/client/task_table.h"
 #include "cli/client/task_text.h"
 #include "cli/client/verbs.h"
 #include "cli/top/curses.h"
@@ -67,14 +66,14 @@ class Top {
   void Refresh() {
     next_ = SteadyClock::now() + interval_;
     auto server = GetOverview(context_.client());
-    auto page = ListTasks(
-        context_.client(),
-        {.states = state_.ended ? "all" : "", .limit = kMostTasks, .newest_first = state_.ended});
+    auto page = state_.ended
+                    ? ListTasks(context_.client(),
+                                {.states = "all", .limit = kMostTasks, .newest_first = true})
+                    : FetchQueue(context_.client(), {.limit = kMostTasks});
     // If a call fails, the last known state stays on the screen.
     data_.trouble = !server ? server.error().message : !page ? page.error().message : "";
     if (server) data_.server = std::move(server->value);
     if (page) data_.tasks = std::move(page->tasks);
-    if (page && !state_.ended) SortAsQueue(data_.tasks);
     if (page && page->more)
       data_.trouble = "only the first " + std::to_string(kMostTasks) + " tasks are shown";
     ReadOutputs();

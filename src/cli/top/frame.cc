@@ -32,23 +32,6 @@ std::string Padded(std::string_view text, std::size_t width, bool right = false)
   return (right ? blanks + cut : cut + blanks) + " ";
 }
 
-// How long the task has run or waited.
-std::string TimeText(const TaskView& task, std::int64_t now_ms) {
-  if (Waits(task)) return SpanText(task.submitted_ms, now_ms);
-  if (!task.launched_ms) return "-";
-  return SpanText(*task.launched_ms, HoldsGpus(task) ? now_ms : task.ended_ms.value_or(now_ms));
-}
-
-std::string MemoryText(const TaskView& task) {
-  if (task.gpus == 0) return "-";
-  if (HoldsGpus(task)) {
-    return fmt::format("{}/{}", base::FormatMib(task.observed_mib.value_or(0)),
-                       base::FormatMib(task.claim_mib));
-  }
-  if (!Waits(task)) return task.peak_mib > 0 ? base::FormatMib(task.peak_mib) : "-";
-  return task.bound_mib ? "~" + base::FormatMib(*task.bound_mib) : "-";
-}
-
 std::string GpuText(const TaskView& task) {
   if (task.gpus == 0) return "-";
   return Waits(task) ? fmt::format("x{}", task.gpus) : GpuIndices(task);
@@ -61,7 +44,7 @@ std::string NoteText(const TaskView& task, const TopData& data) {
     if (task.over_promise_mib)
       note += fmt::format("(uses {} more than promised) ", base::FormatMib(*task.over_promise_mib));
     if (!task.wrong_gpus.empty()) note += "(WrongDevice) ";
-    if (task.idle_since_ms) note += "(idle) ";
+    if (task.idle_since_ms) note += "(IdleHolder) ";
     if (task.progress && task.progress->stalled) note += "(Stalled) ";
     if (task.progress) note += ProgressBrief(task.progress, data.server.now_ms) + "  ";
     const auto line = data.output.find(task.id);
@@ -92,16 +75,14 @@ std::string_view SortName(TopSort sort) {
 }
 
 std::int64_t MemoryOf(const TaskView& task) {
-  return HoldsGpus(task) ? task.observed_mib.value_or(0) : task.bound_mib.value_or(task.peak_mib);
+  if (HoldsGpus(task)) return task.observed_mib.value_or(0);
+  return HasEnded(task) ? task.peak_mib : ExpectedMib(task);
 }
 
 TopLine HeadLine(const TopData& data) {
   const api::OverviewView& server = data.server;
-  std::int64_t running = 0, waiting = 0, used = 0, total = 0;
-  for (const TaskView& task : data.tasks) {
-    running += HoldsGpus(task);
-    waiting += Waits(task);
-  }
+  const TaskTotals tasks = TotalsOf(server.task_counts);
+  std::int64_t used = 0, total = 0;
   double watts = 0;
   for (const GpuGlance& gpu : server.gpus) {
     used += gpu.used_mib;
@@ -111,9 +92,9 @@ TopLine HeadLine(const TopData& data) {
   const std::string clock =
       server.now_ms == 0 ? "" : base::FormatTime(base::FromMs(server.now_ms)).substr(11);
   return {{fmt::format("{}  {}  ", base::Printable(server.host, 40), clock), TopStyle::kTitle},
-          {fmt::format("{} running", running), TopStyle::kGood},
+          {fmt::format("{} running", tasks.running), TopStyle::kGood},
           {", "},
-          {fmt::format("{} waiting", waiting), TopStyle::kWaiting},
+          {fmt::format("{} waiting", tasks.waiting), TopStyle::kWaiting},
           {fmt::format(", {} of {} used{}{}", base::FormatMib(used), base::FormatMib(total),
                        watts > 0 ? fmt::format(", {:.0f} W", watts) : "",
                        server.simulated ? ", simulated GPUs" : "")}};
@@ -156,7 +137,7 @@ struct Widths {
 
 TopLine TaskTitles(const Widths& widths, const TopState& state) {
   return {{Padded("ID", 6, true) + Padded("NAME", widths.name) + Padded("USER", widths.user) +
-               Padded("ST", 2) + Padded("TIME", 10, true) + Padded("GPU", widths.gpu) +
+               Padded("ST", 2) + Padded("RUN/WAIT", 10, true) + Padded("GPU", widths.gpu) +
                Padded("MEM", 11, true) +
                (state.sort == TopSort::kQueue ? "" : fmt::format("by {}", SortName(state.sort))),
            TopStyle::kTitle}};
@@ -165,11 +146,12 @@ TopLine TaskTitles(const Widths& widths, const TopState& state) {
 TopLine TaskLine(const TaskView& task, const TopData& data, const Widths& widths, bool selected) {
   const std::string code = StateCode(task);
   const std::string front = Padded(std::to_string(task.id), 6, true) +
-                            Padded(base::Printable(task.name), widths.name) +
+                            Padded(TaskName(task), widths.name) +
                             Padded(base::Printable(task.user), widths.user);
-  const std::string back = Padded(TimeText(task, data.server.now_ms), 10, true) +
-                           Padded(GpuText(task), widths.gpu) + Padded(MemoryText(task), 11, true) +
-                           NoteText(task, data);
+  const std::int64_t now_ms = data.server.now_ms;
+  const std::string time = Waits(task) ? WaitText(task, now_ms) : TimeText(task, now_ms);
+  const std::string back = Padded(time, 10, true) + Padded(GpuText(task), widths.gpu) +
+                           Padded(TaskMemory(task), 11, true) + NoteText(task, data);
   if (selected) return {{front + Padded(code, 2) + back, TopStyle::kSelected}};
   return {{front}, {Padded(code, 2), static_cast<TopStyle>(StateColour(task))}, {back}};
 }
@@ -227,8 +209,8 @@ constexpr std::string_view kHelp =
     "q, Esc  back, or quit\n"
     "\n"
     "In a GPU's bar, | is memory in use and : is memory promised beyond that. Small bars show its\n"
-    "SM activity over the last 15 minutes. MEM: a task's used and promised memory, ~predicted\n"
-    "while it is waiting, and the peak once it has ended.";
+    "SM activity over the last 15 minutes. RUN/WAIT: how long a task has run or waited. MEM: its\n"
+    "used and promised memory, ~predicted while it is waiting, and the peak once it has ended.";
 
 // How many GPUs to list so that there is still room for tasks. The first line of the screen always
 // shows the totals of all GPUs.
@@ -332,7 +314,7 @@ std::vector<const TaskView*> ShownTasks(const TopData& data, const TopState& sta
   const auto order = [&](auto before) { std::ranges::stable_sort(tasks, before); };
   const std::int64_t now_ms = data.server.now_ms;
   const auto since = [now_ms](const TaskView& task) {
-    return Waits(task) ? task.submitted_ms : task.launched_ms.value_or(now_ms);
+    return Waits(task) ? task.waiting_since_ms.value_or(now_ms) : task.launched_ms.value_or(now_ms);
   };
   switch (state.sort) {
     case TopSort::kQueue:

@@ -61,8 +61,9 @@ class Top : public ::testing::Test {
     data.output[1] = "epoch 3: loss 0.42";
     data.tasks[1].reason = "GpuMemory";
     data.tasks[1].reason_text = "GPU 0 has 2.0G of 12.0G.";
-    data.tasks[1].bound_mib = 12'288;
+    data.tasks[1].predicted_mib = 12'288;
     data.tasks[2].reason = "Held";
+    data.server.task_counts = {{"queued", 2}, {"running", 1}, {"failed", 7}};
     state.user = "bob";
   }
   api::TaskView Task(std::uint64_t id, std::string name, std::string user, std::string kind) {
@@ -72,6 +73,7 @@ class Top : public ::testing::Test {
     task.user = std::move(user);
     task.state = std::move(kind);
     task.submitted_ms = data.server.now_ms - 120'000 - static_cast<std::int64_t>(id) * 1000;
+    if (task.state == "queued") task.waiting_since_ms = task.submitted_ms;
     return task;
   }
   std::vector<std::string> Lines(TopSize size = {}) {
@@ -97,13 +99,32 @@ TEST_F(Top, ShowsTheServerInEightyColumns) {
                               HasSubstr("1 running, 2 waiting, 40.0G of 80.0G used, 480 W")));
   EXPECT_EQ(lines[1], " 0 [||||||||||:::::     ] 20.0G/40.0G           ▁▅█  63%  240W 61C  1");
   EXPECT_THAT(lines[2], HasSubstr("down: the d"));
-  EXPECT_EQ(lines[3], "    ID NAME             USER     ST       TIME GPU          MEM ");
+  EXPECT_EQ(lines[3], "    ID NAME             USER     ST   RUN/WAIT GPU          MEM ");
   EXPECT_EQ(lines[4],
             "     1 train.py         ann      R        1:05 0    11.0G/12.0G epoch 3: loss 0…");
   EXPECT_EQ(lines[5],
             "     2 eval             bob      PD       2:02 x1        ~12.0G (GpuMemory) GPU…");
   EXPECT_THAT(lines[23], AllOf(StartsWith("Enter details  e why"), EndsWith("q quit")));
   for (const std::string& line : lines) EXPECT_LE(ShownWidth(line), 80U) << line;
+}
+
+TEST_F(Top, NamesMemoryAndWaitingTimesAreThoseOfTheList) {
+  data.tasks[0].array_index = 2;
+  data.tasks[0].observed_mib = 0;
+  data.tasks[0].claim_mib = 0;
+  data.tasks[1].bound_mib = 16'384;
+  data.tasks[1].waiting_since_ms = data.server.now_ms - 5000;  // it was requeued
+  data.tasks[2].peak_mib = 20'480;                             // it ran out of memory
+  const std::vector<std::string> lines = Lines();
+  EXPECT_THAT(lines[4],
+              StartsWith("     1 train.py[2]      ann      R        1:05 0           0M/- "));
+  EXPECT_THAT(lines[5], HasSubstr(" PD       0:05 x1        ~12.0G "));
+  EXPECT_THAT(lines[6], HasSubstr(" ~20.0G "));
+}
+
+TEST_F(Top, CountsTasksBeyondTheListedOnes) {
+  data.server.task_counts = {{"queued", 2000}, {"running", 1}};
+  EXPECT_THAT(Lines()[0], HasSubstr("1 running, 2000 waiting"));
 }
 
 TEST_F(Top, AWideScreenShowsMore) {
