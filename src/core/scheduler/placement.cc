@@ -145,8 +145,13 @@ void ShowHealth(const State& state, const GpuState& gpu, Time at, GpuView& view)
 
 // The reason shown if a task fits on too few of the GPUs it may use.
 Reason TooFewFit(const Need& need, int fitting, int chosen, std::int64_t largest_mib) {
-  const std::string needs = base::FormatMib(need.memory_mib.value_or(0));
-  const std::string largest = base::FormatMib(largest_mib);
+  const std::int64_t needs_mib = need.memory_mib.value_or(0);
+  std::string needs = base::FormatMib(needs_mib);
+  std::string largest = base::FormatMib(largest_mib);
+  if (needs == largest) {
+    needs = fmt::format("{}M", needs_mib);
+    largest = fmt::format("{}M", largest_mib);
+  }
   if (fitting == 0) {
     return {ReasonCode::kNeverFits,
             fmt::format("{} does not fit on any GPU that the task may use; the largest has "

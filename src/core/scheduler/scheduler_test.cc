@@ -326,6 +326,17 @@ TEST_F(SchedulerTest, ARestoredTaskThatNoLongerFitsDoesNotBlockOthers) {
   EXPECT_EQ(Of<StartTask>(Run(2)).size(), 1U);
 }
 
+TEST_F(SchedulerTest, ARefusalShowsHowTheMemoryDiffers) {
+  Begin();
+  const auto text = [&](std::int64_t mib) {
+    return std::string(*scheduler_->NeverFits({}, Estimate{mib, "given"})->text);
+  };
+  EXPECT_EQ(text(50'000),
+            "48.8G does not fit on any GPU that the task may use; the largest has 39.1G.");
+  EXPECT_EQ(text(40'001),
+            "40001M does not fit on any GPU that the task may use; the largest has 40000M.");
+}
+
 TEST_F(SchedulerTest, ThePredictionOfARestoredTaskIsLimitedToTheCurrentGpus) {
   Begin();
   TaskRecord record;
