@@ -66,7 +66,13 @@ def check(spec: Dict[str, Any]) -> None:
     path = spec["environment"].get("PATH", "/usr/local/bin:/usr/bin:/bin")
     program = command[0] if "/" not in command[0] else os.path.join(folder, command[0])
     if shutil.which(program, path=path) is None:
-        hint = f"; did you mean ['python3', '{command[0]}']?" if command[0].endswith(".py") else ""
+        hint = ""
+        if command[0].endswith(".py"):
+            hint = f"; did you mean ['python3', '{command[0]}']?"
+        elif os.path.isdir(program):
+            hint = "; that is a folder"
+        elif "/" in command[0] and os.path.exists(program):
+            hint = "; that file is not executable (chmod +x)"
         raise InvalidError(f"no program '{command[0]}'{hint} (check=False submits anyway)", "invalid")
     file = python_script(command)
     if file is not None and not os.path.exists(os.path.join(folder, file)):

@@ -317,8 +317,12 @@ class ModuleTest(unittest.TestCase):
     def test_what_cannot_start_is_refused_before_the_queue(self):
         with open(self.path("train.py"), "w", encoding="utf-8") as file:
             file.write("print(1)\n")
+        with open(self.path("train.sh"), "w", encoding="utf-8") as file:
+            file.write("#!/bin/sh\n")
         for command, options, expected in (
                 (["nosuchprogram"], {}, "no program 'nosuchprogram'"), (["train.py"], {}, "did you mean .'python3', 'train.py'"),
+                (["./train.sh"], {}, "no program './train.sh'; that file is not executable .chmod .x"),
+                ([self.folder], {}, "no program '.*'; that is a folder"),
                 (["python3", "-u", "trian.py"], {}, "no file 'trian.py' in .*did you mean train.py"),
                 (["true"], {"cwd": "/no/such"}, "working directory /no/such"),
                 (["true"], {"output": "train.py/%j.out"}, "train.py/%j.out: cannot be written")):
