@@ -204,7 +204,7 @@ class ModuleTest(unittest.TestCase):
         self.assertIn("--mount type=bind,source=/etc,destination=/settings,ro ", first)
         self.assertTrue(first.endswith(f" {image} sh -c echo inside; exit 5"), first)
         self.assertNotIn("--nv", second)
-        with self.assertRaisesRegex(carma.InvalidError, "no value without a container"):
+        with self.assertRaisesRegex(carma.InvalidError, "container mounts need a container"):
             carma.submit(["true"], cwd=self.folder, memory="1G", container_mounts=["/etc"])
 
     def test_a_line_is_run_by_the_shell_and_one_task_after_another(self):

@@ -411,8 +411,8 @@ class ContainersTest(unittest.TestCase):
     def test_what_cannot_start_is_refused(self):
         for words, expected in ((("--container", "podman:-v/:/x"), "expected an image"),
                                 (("--container", "/no/such.sif"), "no image /no/such.sif"),
-                                (("--container-mount", "/data"), "container_mounts: expected no value without a container"),
-                                (("--container", "a", "--conda-env", "b"), "conda_env: expected no value with a container")):
+                                (("--container-mount", "/data"), "container mounts need a container: name its image too"),
+                                (("--container", "a", "--conda-env", "b"), "a container has its own programs: omit the conda environment")):
             done = self.world.as_user("carma", "--socket", self.world.site.socket, "submit", *words, "--", "true", check=False)
             self.assertEqual(done.returncode, 2, done.stderr)
             self.assertIn(expected, done.stderr)

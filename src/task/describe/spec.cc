@@ -58,9 +58,9 @@ Result<Unit> CheckWhatToRun(const TaskSpec& spec) {
 
 Result<Unit> CheckContainer(const TaskSpec& spec) {
   if (!spec.container && !spec.container_mounts.empty())
-    return Bad("container_mounts", "no value without a container");
+    return Invalid("container mounts need a container: name its image too");
   if (spec.container && spec.conda_env)
-    return Bad("conda_env", "no value with a container, which has its own programs");
+    return Invalid("a container has its own programs: omit the conda environment");
   return Unit{};
 }
 
