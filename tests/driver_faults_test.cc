@@ -246,7 +246,8 @@ TEST(NoDriver, TheDaemonServesStatusWithTheReason) {
   EXPECT_THAT(status.out, HasSubstr("/no/such/libnvidia-ml.so.1"));
   const Ran refused = site.Carma({"submit", "--", "/bin/true"});
   EXPECT_EQ(refused.code, 1);
-  EXPECT_THAT(refused.err, HasSubstr("no GPU"));
+  EXPECT_THAT(refused.err, HasSubstr("no GPU: "));
+  EXPECT_THAT(refused.err, HasSubstr("; see carma doctor, or carmad --simulate 2xA100-40GB for "));
   // The configuration can be reloaded even without a GPU.
   const std::int64_t read_ms = site.Status().config_read_ms;
   site.Set("policy.margin", "\"100M\"");

@@ -454,7 +454,8 @@ void RealDaemon::TakeRound(gpu::Round round, SeenProcesses seen) {
 void RealDaemon::DriverSilent(const gpu::ReadError& why) {
   if (engine_host_) return engine_host_->DriverSilent(why);
   early_round_.reset();
-  OpenRoutes(fmt::format("no GPU: {}", why.Sentence()));
+  OpenRoutes("no GPU: " + why.Sentence() +
+             "; see carma doctor, or carmad --simulate 2xA100-40GB for simulated GPUs");
   TellServing();
 }
 
