@@ -81,7 +81,8 @@ bool HasEnded(const TaskView& task) {
 }
 
 std::string EndText(const TaskView& task) {
-  std::string text = base::Printable(task.state, 40);
+  const bool oom = StateOf(task) == core::TaskState::kOutOfMemory;
+  std::string text = oom ? "ran out of memory" : base::Printable(task.state, 40);
   std::replace(text.begin(), text.end(), '_', ' ');
   if (task.signal && *task.signal != 0) {
     const char* name = ::strsignal(*task.signal);
@@ -89,7 +90,7 @@ std::string EndText(const TaskView& task) {
            (name ? " (" + std::string(name) + ")" : "");
   }
   if (task.exit_code && StateOf(task) != core::TaskState::kSucceeded)
-    return text + " with exit code " + std::to_string(*task.exit_code);
+    return text + (oom ? ", exit code " : " with exit code ") + std::to_string(*task.exit_code);
   return text;
 }
 

@@ -18,7 +18,8 @@ namespace carma::cli {
 
 // Returns empty for a state that is unknown to this version of the command.
 std::optional<core::TaskState> StateOf(const api::TaskView& task);
-// "succeeded", "failed with exit code 3", "failed, killed by signal 9 (Killed)", "cancelled" …
+// "succeeded", "failed with exit code 3", "failed, killed by signal 9 (Killed)", "cancelled", "ran
+// out of memory, exit code 1" …
 std::string EndText(const api::TaskView& task);
 // The exit code of a command that waited for the task. It is 0 if the task succeeded, otherwise the
 // task's own exit code or 128 + signal, and 1 if the task has neither.

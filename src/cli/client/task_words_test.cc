@@ -23,7 +23,9 @@ TEST(TaskWords, ExitCodesFollowTheShell) {
   };
   for (const Case& c : cases) EXPECT_EQ(ExitCodeOf(c.task), c.code) << c.what;
   EXPECT_EQ(EndText({.state = "failed", .signal = 9}), "failed, killed by signal 9 (Killed)");
-  EXPECT_EQ(EndText({.state = "out_of_memory", .exit_code = 1}), "out of memory with exit code 1");
+  EXPECT_EQ(EndText({.state = "out_of_memory", .exit_code = 1}), "ran out of memory, exit code 1");
+  EXPECT_EQ(EndText({.state = "out_of_memory"}), "ran out of memory");
+  EXPECT_EQ(EndText({.state = "timed_out"}), "timed out");
 }
 
 }  // namespace
