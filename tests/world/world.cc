@@ -386,7 +386,7 @@ class World : public daemon::Engine::Host, public task::Launcher {
     if (!fresh && at->second != order.id)
       Note(fmt::format("tasks {} and {} share {}", at->second, order.id, at->first));
   }
-  void Stop(TaskId id, int attempt) override {
+  void Stop(TaskId id, int attempt, const std::string&) override {
     const auto at = processes_.find({id, attempt});
     if (at == processes_.end()) return;
     at->second.asked_to_end = true;

@@ -123,7 +123,7 @@ class ObservationTest : public ::testing::Test, public Engine::Host, public task
   void AfterNextReading(std::function<void()> call) override { call(); }
   // Implements task::Launcher.
   void Start(task::LaunchOrder order) override { started_ = order.attempt; }
-  void Stop(core::TaskId, int) override {}
+  void Stop(core::TaskId, int, const std::string&) override {}
   void Warn(core::TaskId, int) override {}
   void AskToSave(core::TaskId, int, base::Time) override {}
   void Adopt(const task::KnownAttempt&) override {}

@@ -155,7 +155,7 @@ class EngineShell : public sim::ScenarioShell, public Engine::Host, public task:
   void AskToSave(core::TaskId id, int attempt, base::Time leaves_by) override {
     Record(core::AskToSave{id, attempt, leaves_by});
   }
-  void Stop(core::TaskId id, int attempt) override {
+  void Stop(core::TaskId id, int attempt, const std::string&) override {
     const core::TaskRecord* record = engine_ ? engine_->scheduler().Find(id) : nullptr;
     Record(core::StopTask{id, attempt,
                           record != nullptr ? record->attempt->stopping : core::StopCause::kNone});

@@ -438,6 +438,7 @@ TEST_F(SharingTest, AClientIsRemovedFromItsServerBeforeItIsStopped) {
   EXPECT_THAT(launcher_.stopped, IsEmpty());
   servers_.after_termination.front()();
   EXPECT_EQ(launcher_.stopped.size(), 1U);
+  EXPECT_THAT(launcher_.stop_reasons, ElementsAre("Cancelled by ada."));
 }
 
 TEST_F(SharingTest, TheNextDaemonAdoptsClientsWithTheirServers) {

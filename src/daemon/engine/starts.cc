@@ -349,16 +349,17 @@ void Starts::Stop(const core::StopTask& stop) {
     return post_(core::LaunchFailed{stop.id, stop.attempt, "stopped before it was started", false});
   }
   const core::TaskRecord* record = core_.Find(stop.id);
+  const std::string why = record == nullptr ? "" : *record->reason.text;
   if (options_.mps == nullptr || record == nullptr ||
       record->attempt->sharing.method != core::SharingMethod::kMps) {
-    return launcher_.Stop(stop.id, stop.attempt);
+    return launcher_.Stop(stop.id, stop.attempt, why);
   }
   // Removes the processes from the MPS server first, because killing a client with running work
   // could break the server and thus its neighbours.
   options_.mps->TerminateClients(
       stop.id, stop.attempt,
       [this, id = stop.id](pid_t pid) { return attribution_.Find(pid) == id; },
-      [this, stop] { launcher_.Stop(stop.id, stop.attempt); });
+      [this, stop, why] { launcher_.Stop(stop.id, stop.attempt, why); });
 }
 
 void Starts::Detach(core::TaskId id, int attempt) {

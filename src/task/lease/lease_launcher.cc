@@ -123,9 +123,9 @@ class RealLeaseLauncher final : public LeaseLauncher {
     Grant(order.id, lease);
   }
 
-  void Stop(core::TaskId id, int attempt) override {
+  void Stop(core::TaskId id, int attempt, const std::string& why) override {
     Lease* lease = Find(id, attempt);
-    if (lease == nullptr) return others_->Stop(id, attempt);
+    if (lease == nullptr) return others_->Stop(id, attempt, why);
     if (!lease->adopted)
       return Withdraw(
           id, "lease withdrawn: the task was stopped before any process adopted its grant", false);

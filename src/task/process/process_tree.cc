@@ -47,6 +47,12 @@ std::vector<base::ProcessId> ProcessesWith(uid_t uid, const char* file, Fits fit
   return found;
 }
 
+bool IsInMask(const base::ProcessId& process, const char* mask_name, int signal) {
+  const std::string mask =
+      base::NamedLine("/proc/" + std::to_string(process.pid) + "/status", mask_name);
+  return (std::strtoull(mask.c_str(), nullptr, 16) >> (signal - 1)) % 2 == 1;
+}
+
 }  // namespace
 
 bool BelongsTo(pid_t pid, uid_t uid) {
@@ -75,9 +81,11 @@ std::vector<base::ProcessStat> Descendants(pid_t root) {
 }
 
 bool Catches(const base::ProcessId& process, int signal) {
-  const std::string mask =
-      base::NamedLine("/proc/" + std::to_string(process.pid) + "/status", "SigCgt:");
-  return (std::strtoull(mask.c_str(), nullptr, 16) >> (signal - 1)) % 2 == 1;
+  return IsInMask(process, "SigCgt:", signal);
+}
+
+bool Ignores(const base::ProcessId& process, int signal) {
+  return IsInMask(process, "SigIgn:", signal);
 }
 
 std::vector<base::ProcessId> ProcessesWithVariable(uid_t uid, const std::string& assignment) {

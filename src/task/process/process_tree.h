@@ -37,6 +37,8 @@ void Tell(const base::ProcessId& process, std::initializer_list<int> signals);
 
 // Returns true if the process has a handler for this signal and so survives it; false if unknown.
 bool Catches(const base::ProcessId& process, int signal);
+// Returns true if the process ignores this signal; false if unknown.
+bool Ignores(const base::ProcessId& process, int signal);
 
 // This user's processes in the session that `leader` created, whether or not the leader is still
 // alive. Empty if the leader's pid now belongs to another process, because the session is then gone

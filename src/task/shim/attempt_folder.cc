@@ -205,6 +205,10 @@ Result<bool> StateDeadline(const std::string& attempt_dir, std::optional<base::T
          std::chrono::abs(base::FromMs(*before_ms) - *leaves_by) > kSame;
 }
 
+Result<Unit> StateStop(const std::string& attempt_dir, const std::string& why) {
+  return WriteNew(attempt_dir + "/" + kStopFile, why, 0644, ::geteuid(), ::getegid());
+}
+
 Outcome SettleAttempt(const KnownAttempt& attempt, const CgroupBase& cgroup) {
   const std::string& dir = attempt.dir;
   Outcome outcome;

@@ -48,6 +48,9 @@ std::optional<base::Duration> KillGraceOf(const std::string& attempt_dir);
 // and carmad has restarted since.
 Result<bool> StateDeadline(const std::string& attempt_dir, std::optional<base::Time> leaves_by);
 
+// Records why the task is stopped (kStopFile).
+Result<Unit> StateStop(const std::string& attempt_dir, const std::string& why);
+
 // Removes the folders of attempts below `folder` (…/attempts) unless `kept` returns true for the
 // attempt or its shim is alive. Does not touch other files. Returns the number of removed folders.
 std::size_t SweepAttempts(const std::string& folder,

@@ -19,7 +19,8 @@ void FakeLauncher::Start(LaunchOrder order) {
   started.push_back(std::move(order));
 }
 
-void FakeLauncher::Stop(core::TaskId id, int attempt) {
+void FakeLauncher::Stop(core::TaskId id, int attempt, const std::string& why) {
+  stop_reasons.push_back(why);
   stopped.push_back({id, attempt, {}});
 }
 

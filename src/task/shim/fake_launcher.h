@@ -19,7 +19,7 @@ class FakeLauncher : public Launcher {
   };
 
   void Start(LaunchOrder order) override;
-  void Stop(core::TaskId id, int attempt) override;
+  void Stop(core::TaskId id, int attempt, const std::string& why) override;
   void Warn(core::TaskId id, int attempt) override;
   void AskToSave(core::TaskId id, int attempt, base::Time leaves_by) override;
   void Confine(core::TaskId id, int attempt, const std::string& cores) override;
@@ -39,6 +39,7 @@ class FakeLauncher : public Launcher {
   // Arguments of the calls to Start(), oldest first.
   std::vector<LaunchOrder> started;
   std::vector<Call> stopped;
+  std::vector<std::string> stop_reasons;
   std::vector<Call> warned;
   std::vector<base::Time> asked_to_save;                       // the deadlines
   std::vector<std::pair<core::TaskId, std::string>> confined;  // with the cores

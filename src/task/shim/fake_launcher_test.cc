@@ -12,7 +12,7 @@ TEST(FakeLauncher, RecordsItsCalls) {
   LaunchOrder order;
   order.id = kFakeTask;
   launcher.Start(order);
-  launcher.Stop(kFakeTask, 1);
+  launcher.Stop(kFakeTask, 1, "");
   launcher.Adopt({kFakeTask, 2, "/a"});
   launcher.Forget(kFakeTask, 3, "/b");
   ASSERT_EQ(launcher.started.size(), 1U);

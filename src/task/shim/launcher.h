@@ -99,8 +99,8 @@ class Launcher {
   virtual void Start(LaunchOrder order) = 0;
   // Makes the shim send TERM to the whole group and, after the grace period, KILL. A shim that
   // fails to do so is later killed together with its task, and the attempt counts as lost. Unknown
-  // attempts are ignored.
-  virtual void Stop(core::TaskId id, int attempt) = 0;
+  // attempts are ignored. why: a sentence, shown in the task's terminal if it has one.
+  virtual void Stop(core::TaskId id, int attempt, const std::string& why = "") = 0;
   // Restricts the attempt's processes to these cores (LaunchOrder::cores) if their group supports
   // this. Unknown attempts are ignored.
   virtual void Confine(core::TaskId id, int attempt, const std::string& cores) {

@@ -157,7 +157,7 @@ int Shim::Run() {
                         CheckpointSignalOf(order_));
   if (container_) supervisor.WatchContainer(container_->group);
   if (!order_.limiter.empty()) supervisor.OnLimits([this] { return ChangeGpuMemoryLimits(); });
-  ShimReport report = supervisor.Run();
+  ShimReport report = supervisor.Run(dir_ + "/" + kStopFile);
   EndContainer(&report);
   LeaveCheckpoints();
   RemoveGroup();

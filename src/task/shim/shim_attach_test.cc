@@ -143,6 +143,40 @@ TEST_F(ShimAttachTest, HangsUpWhenTheClientLeaves) {
   EXPECT_THAT(exited.stderr_tail, HasSubstr("this task's 'carma run' has disconnected"));
 }
 
+TEST_F(ShimAttachTest, StoppingHangsUpAShellAndShowsTheReason) {
+  LaunchOrder order = Attached("trap '' TERM; echo up; read x", true);
+  order.kill_grace = base::Duration(kPatienceMs);
+  launcher_->Start(std::move(order));
+  Accept();
+  Greet();
+  Hear("up");
+  NextStarted();
+  launcher_->Stop(kTask, 1, "Ran longer than its time limit of 2:00.");
+  EXPECT_THAT(Hear("2:00."),
+              HasSubstr("carma: this task is being stopped: Ran longer than its time limit"));
+  EXPECT_EQ(NextExited().signal, SIGHUP);
+  EXPECT_EQ(Out().find("being stopped"), std::string::npos);
+}
+
+TEST_F(ShimAttachTest, AShellIsHungUpOnlyOnceItsJobHasSaved) {
+  LaunchOrder order = Attached(
+      "sh -c 'trap \"read x < $GO; echo saved > $TELL; exit\" TERM; echo up > $TELL; "
+      "sleep 1000 & wait' & trap '' TERM; echo up > $TELL; wait; read x",
+      true);
+  order.kill_grace = base::Duration(kPatienceMs);
+  launcher_->Start(std::move(order));
+  Accept();
+  Greet();
+  NextStarted();
+  EXPECT_EQ(Told(), "up");
+  EXPECT_EQ(Told(), "up");
+  launcher_->Stop(kTask, 1);
+  Hear("carma: this task is being stopped\r\n");
+  Go();
+  EXPECT_EQ(Told(), "saved");
+  EXPECT_EQ(NextExited().signal, SIGHUP);
+}
+
 TEST_F(ShimAttachTest, KillsATaskThatIgnoresTheHangup) {
   launcher_->Start(Attached("trap '' HUP; sleep 1000 & echo up; wait", true));
   Accept();

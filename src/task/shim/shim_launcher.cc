@@ -63,7 +63,7 @@ class ShimLauncher final : public Launcher {
   // Must be called once, before any other function. Returns a system error on failure.
   Result<Unit> Open() { return poll_.Open("preparing to start tasks"); }
   void Start(LaunchOrder order) override;
-  void Stop(core::TaskId id, int attempt) override;
+  void Stop(core::TaskId id, int attempt, const std::string& why) override;
   void Warn(core::TaskId id, int attempt) override;
   void Confine(core::TaskId id, int attempt, const std::string& cores) override;
   void LimitMemory(core::TaskId id, int attempt, const std::vector<std::string>& limits) override;
@@ -200,9 +200,10 @@ void ShimLauncher::DropDeadline(core::TaskId id, int attempt) {
     TryStateDeadline(*found, std::nullopt);
 }
 
-void ShimLauncher::Stop(core::TaskId id, int attempt) {
+void ShimLauncher::Stop(core::TaskId id, int attempt, const std::string& why) {
   Attempt* found = Find(id, attempt);
   if (found == nullptr) return;
+  (void)StateStop(found->dir, why);  // the task stops even if its terminal does not show why
   Signal(*found, StopSignal());
   if (found->kill_at) return;
   if (!found->grace) found->grace = KillGraceOf(found->dir).value_or(kUsualGrace);

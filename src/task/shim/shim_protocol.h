@@ -40,6 +40,8 @@ inline constexpr char kLimitsFile[] = "limits";
 // Time at which a task that was asked to checkpoint will be stopped, in milliseconds since the Unix
 // epoch; "inf" if it may stay after all. Read by the Python module carma_task.
 inline constexpr char kDeadlineFile[] = "leaves_by_ms";
+// Why the task is stopped: a sentence for the task's terminal.
+inline constexpr char kStopFile[] = "stop";
 inline constexpr char kShimLogFile[] = "shim.log";
 
 inline constexpr std::size_t kMaxOrderBytes = 32 << 20;
@@ -47,6 +49,7 @@ inline constexpr std::size_t kMaxOwnerBytes = 4096;
 inline constexpr std::size_t kStartedReserveBytes = 16'384;
 inline constexpr std::size_t kReportReserveBytes = 131'072;  // the tail in base64 takes 87'384
 inline constexpr std::size_t kMaxLimitsBytes = 65'536;
+inline constexpr std::size_t kMaxStopBytes = 16'384;
 inline constexpr std::size_t kStderrTailBytes = 65'536;
 inline constexpr std::int64_t kMaxGraceMs = 86'400'000;  // one day
 

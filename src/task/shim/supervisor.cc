@@ -16,6 +16,8 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/file.h"
+#include "base/text.h"
 #include "task/process/process_tree.h"
 #include "task/shim/container_processes.h"
 
@@ -34,7 +36,7 @@ constexpr std::int64_t kMaxKillRoundNs = 1'000'000'000;
 constexpr std::int64_t kSameSignalNs = 300'000'000;
 // How long a container tool's helpers may take to exit on their own after the tool has exited.
 constexpr std::int64_t kHelpersNs = 300'000'000;
-// Interval between searches for a process that can be asked to checkpoint.
+// Interval between searches for processes that can be asked to checkpoint or hung up.
 constexpr std::int64_t kAskAgainNs = 1'000'000'000;
 
 std::int64_t SteadyNs() {
@@ -103,7 +105,8 @@ Supervisor::Supervisor(pid_t main_pid, base::Duration grace, int signal_fd, Outp
       warning_(warning),
       checkpoint_signal_(checkpoint_signal) {}
 
-ShimReport Supervisor::Run() {
+ShimReport Supervisor::Run(std::string stop_file) {
+  stop_file_ = std::move(stop_file);
   WearRights();
   Reap();
   while (!status_ || !childless_ || SteadyNs() < same_signal_until_ns_) {
@@ -123,6 +126,7 @@ ShimReport Supervisor::Run() {
     CheckDeadline();
     if (ask_again_ns_ != 0 && SteadyNs() >= ask_again_ns_) AskToSave();
     if (warn_again_ns_ != 0 && SteadyNs() >= warn_again_ns_) Warn();
+    if (hang_up_ns_ != 0 && SteadyNs() >= hang_up_ns_) HangUp();
   }
   pump_.Finish();
   rights_.DropPrivileges();
@@ -212,7 +216,31 @@ void Supervisor::BeginStop(int number) {
   if (stopping_) return;
   stopping_ = true;
   deadline_ns_ = SteadyNs() + std::chrono::nanoseconds(grace_).count();
+  const bool at_terminal =
+      number == SIGTERM && !status_ && attachment_ != nullptr && attachment_->has_terminal();
+  if (at_terminal) TellStop();
   SignalAll({number, SIGCONT});
+  if (at_terminal) HangUp();
+}
+
+void Supervisor::TellStop() {
+  const std::string why =
+      base::Printable(base::ReadFile(stop_file_, kMaxStopBytes).value_or(""), 1000);
+  attachment_->Tell(
+      {.kind = AttachMessage::Kind::kOutput,
+       .data = "\r\ncarma: this task is being stopped" + (why.empty() ? "" : ": " + why) + "\r\n"});
+}
+
+void Supervisor::HangUp() {
+  hang_up_ns_ = 0;
+  if (status_ || killed_) return;
+  rights_.DropPrivileges();
+  const std::vector<base::ProcessStat> left = container_ ? Inside() : Descendants(::getpid());
+  const bool shells = std::ranges::all_of(
+      left, [](const base::ProcessStat& process) { return Ignores(process.id, SIGTERM); });
+  WearRights();
+  if (shells) return SignalAll({SIGHUP});
+  hang_up_ns_ = SteadyNs() + kAskAgainNs;
 }
 
 // Sends the signal either to the main process only, or only to processes that handle it. It would
@@ -334,7 +362,7 @@ void Supervisor::CheckDeadline() {
 int Supervisor::PollTimeoutMs() const {
   const bool dead = status_ && childless_;
   const std::int64_t until_ns = dead        ? same_signal_until_ns_
-                                : stopping_ ? deadline_ns_
+                                : stopping_ ? Earlier(deadline_ns_, hang_up_ns_)
                                             : Earlier(ask_again_ns_, warn_again_ns_);
   const std::optional<int> look =
       pump_.progress() == nullptr ? std::nullopt : pump_.progress()->DueInMs();

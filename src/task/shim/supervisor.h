@@ -72,8 +72,8 @@ class Supervisor {
   // failure.
   void OnLimits(std::function<std::string()> change) { change_limits_ = std::move(change); }
   // Returns once the main process and all its descendants are gone. The caller must still set the
-  // start times in the report.
-  ShimReport Run();
+  // start times in the report. stop_file: kStopFile, which the task's terminal shows.
+  ShimReport Run(std::string stop_file = "");
 
  private:
   void WearRights();
@@ -83,6 +83,12 @@ class Supervisor {
   void ServeAttachment();
   // Sends the signal once to every process of the task, and starts the grace period.
   void BeginStop(int number = SIGTERM);
+  // Shows in the task's terminal that the task is being stopped, and why.
+  void TellStop();
+  // Interactive shells ignore TERM, so they get HUP, as when a terminal is closed. They pass it on
+  // to their jobs, so this waits until all remaining processes ignore TERM: a job that handles it
+  // may be saving.
+  void HangUp();
   void Warn();
   void AskToSave();
   void ChangeLimits();
@@ -113,6 +119,7 @@ class Supervisor {
   const int checkpoint_signal_;
   std::optional<std::string> container_;
   std::function<std::string()> change_limits_;
+  std::string stop_file_;
   std::optional<int> status_;  // exit status of the main process, from wait()
   bool childless_ = false;
   bool stopping_ = false;
@@ -123,6 +130,7 @@ class Supervisor {
   std::int64_t same_signal_until_ns_ = 0;  // until then, a system shutdown may have killed the task
   std::int64_t ask_again_ns_ = 0;   // 0: already asked to checkpoint, or no need to repeat it
   std::int64_t warn_again_ns_ = 0;  // 0: already warned, or no need to repeat it
+  std::int64_t hang_up_ns_ = 0;     // 0: already hung up, or no need to
   ShimReport report_;
 };
 
