@@ -60,7 +60,8 @@ std::vector<gpu::DeviceInfo> Recognised(std::vector<gpu::DeviceInfo> devices,
                                         const std::vector<gpu::DeviceInfo>& known) {
   const bool same_places = gpu::SamePlaces(devices, known);
   for (std::size_t i = 0; i < devices.size(); ++i) {
-    if (devices[i].trouble.empty()) continue;
+    if (devices[i].trouble.empty() || devices[i].trouble.cause == gpu::TroubleCause::kNoInstance)
+      continue;
     const gpu::DeviceInfo* before = Before(devices[i], known);
     if (!before && same_places) before = &known[i];
     if (!before || !before->trouble.empty()) continue;

@@ -13,7 +13,8 @@ namespace carma::daemon {
 std::vector<gpu::DeviceInfo> KnownGpus(const std::string& state_dir);
 // Fills in the stored UUID, name and memory of devices that could not be described, without
 // clearing their `trouble`. GPUs are matched by UUID or address. If neither matches, they are
-// matched by number, provided that all other GPUs in the list have kept their numbers.
+// matched by number, provided that all other GPUs in the list have kept their numbers. A GPU that
+// has MIG on but no instances is not filled in, because it cannot be used as a whole.
 std::vector<gpu::DeviceInfo> Recognised(std::vector<gpu::DeviceInfo> devices,
                                         const std::vector<gpu::DeviceInfo>& known);
 // The known GPUs that the driver no longer lists, as "GPU-a (NVIDIA A100 at 00000000:07:00.0)".

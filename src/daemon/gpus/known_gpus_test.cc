@@ -110,6 +110,18 @@ TEST(Recognised, DoesNotGuessInDoubt) {
   for (const std::vector<DeviceInfo>& list : lists) EXPECT_EQ(Recognised(list, kServer), list);
 }
 
+TEST_F(KnownGpusTest, AGpuWithoutInstancesIsNoLongerAWholeGpu) {
+  KeepKnownGpus(dir_, kServer);
+  std::vector<DeviceInfo> now = kServer;
+  now[3] = {.uuid = "GPU-c",
+            .name = "NVIDIA A100",
+            .pci = "00000000:47:00.0",
+            .trouble = {"no instances", gpu::TroubleCause::kNoInstance, "GPU-c"}};
+  EXPECT_EQ(Recognised(now, kServer), now);
+  KeepKnownGpus(dir_, now);
+  EXPECT_EQ(KnownGpus(dir_), now);
+}
+
 TEST_F(KnownGpusTest, AGpuIsMissingOnlyIfNoPartOfItIsListed) {
   EXPECT_THAT(NoLongerListed(kServer, kServer), testing::IsEmpty());
   EXPECT_THAT(NoLongerListed(kServer, {kServer[0], kServer[1], kServer[2]}),
