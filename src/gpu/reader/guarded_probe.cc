@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "base/text.h"
@@ -36,6 +37,11 @@ std::set<std::uint32_t> GuardedProbe::LeftOut() const {
 ReadResult<std::vector<DeviceInfo>> GuardedProbe::Devices() {
   reader_.reset();
   closed_.reset();
+  // The caller may not recognise a GPU that is set aside, and then never reads it.
+  for (auto at = aside_.begin(); at != aside_.end();) {
+    const bool answers = !alone_.contains(at->first) && AnswersAgain(at->first, at->second);
+    at = answers ? aside_.erase(at) : std::next(at);
+  }
   if (ReadResult<Unit> open = Open(); !open) {
     closed_ = open.error();
     return std::unexpected(open.error());

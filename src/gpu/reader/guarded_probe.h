@@ -38,8 +38,8 @@ class GuardedProbe : public Probe {
   explicit GuardedProbe(GuardOptions options) : options_(std::move(options)) {}
 
   // Like the NVML probe, but a GPU that is set aside is listed with its last known description and
-  // TroubleCause::kHangs. Also returns kUnavailable if neither the driver nor any of its GPUs
-  // responds.
+  // TroubleCause::kHangs, and tried again as in Read(). Also returns kUnavailable if neither the
+  // driver nor any of its GPUs responds.
   ReadResult<std::vector<DeviceInfo>> Devices() override;
   // Returns kUnavailable immediately for a GPU that is set aside, and for all GPUs if the driver's
   // list has changed.

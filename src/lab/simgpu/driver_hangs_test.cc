@@ -58,8 +58,8 @@ class DriverHangs : public ::testing::Test {
     const auto reading = probe.Read(device, base::FromMs(++now_ms_));
     return reading ? "" : reading.error().message;
   }
-  // Waits until `so` returns true. `so` must read the GPU, because the probe retries a hung GPU
-  // only when it is read.
+  // Waits until `so` returns true. `so` must read the GPU or list the GPUs, because only then does
+  // the probe retry a hung GPU.
   bool Soon(const std::function<bool()>& so) {
     const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(30);
     while (!so()) {
@@ -132,6 +132,14 @@ TEST_F(DriverHangs, AProbeStartsWithoutTheHungGpu) {
   ASSERT_TRUE(shared_->ClearFaults());
   EXPECT_TRUE(Soon([&] { return Trouble(probe, 1).empty(); }));
   EXPECT_EQ(probe.Devices().value()[1].trouble.text, "");
+}
+
+TEST_F(DriverHangs, NewListsFindAGpuThatAnswersAgainWithoutBeingRead) {
+  Hang(1);
+  gpu::GuardedProbe probe(Options());
+  ASSERT_TRUE(probe.Devices());
+  ASSERT_TRUE(shared_->ClearFaults());
+  EXPECT_TRUE(Soon([&] { return probe.Devices().value().at(1).trouble.empty(); }));
 }
 
 TEST_F(DriverHangs, EachRetryFindsAHangInOneFunction) {
