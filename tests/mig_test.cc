@@ -98,5 +98,35 @@ TEST_F(Mig, ALostGpuTakesItsInstancesAlongAndTheirTasksStartElsewhere) {
   site.SimGpu({"clear"});
 }
 
+TEST(MigGpuHangsAtStart, ItsInstancesAndLaterGpusKeepTheirNumbers) {
+  Site site({.shape = "A100-40GB:mig=3g.20gb+1g.5gb,A100-40GB",
+             .settings = {{"monitor.probe_timeout", "\"300ms\""}}});
+  site.Start();
+  Gated gated(site, "gated");
+  const std::uint64_t id = gated.Submit(site, "exit 3", {"--gpu", "2", "--gpu-mem", "4G"});
+  ASSERT_EQ(gated.Hear(), "1");
+  site.Stop(SIGKILL);
+  ASSERT_TRUE(site.SimGpu({"fault", "--kind", "hang", "--gpu", "0"}).Ok());
+  site.Start();
+  EXPECT_EQ(site.AwaitState(id, "running").gpu_indices, std::vector<std::int64_t>{2});
+  const auto gpus_are = [&](const Words& states) {
+    Words found;
+    for (const api::GpuView& gpu : site.Gpus()) found.push_back(gpu.state);
+    return found == states;
+  };
+  // All GPUs are down until the first readings arrive.
+  EXPECT_TRUE(Eventually([&] {
+    return gpus_are({"down", "down", "mix"});
+  })) << site.Carma({"gpus"}).out;
+  EXPECT_EQ(site.Gpus()[1].mig_profile, "1g.5gb");
+  EXPECT_THAT(site.Gpus()[1].trouble, HasSubstr("not answered"));
+  gated.Open();
+  EXPECT_EQ(site.Await(id).exit_code, 3);
+  ASSERT_TRUE(site.SimGpu({"clear"}).Ok());
+  EXPECT_TRUE(Eventually([&] {
+    return gpus_are({"idle", "idle", "idle"});
+  })) << site.Carma({"gpus"}).out;
+}
+
 }  // namespace
 }  // namespace carma::system_test

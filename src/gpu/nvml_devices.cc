@@ -95,7 +95,7 @@ NvmlDevice OnBoard(const Board& board) {
 NvmlDevice Troubled(const Board& board, const Refusal& refusal) {
   NvmlDevice device = OnBoard(board);
   device.leads = false;
-  if (board.uuid.empty()) device.info.uuid = fmt::format("GPU-unknown-{}", board.index);
+  if (board.uuid.empty()) device.info.uuid = fmt::format("{}{}", kUnknownGpu, board.index);
   device.info.trouble = {refusal.error.message, refusal.cause, refusal.error.gpu};
   return device;
 }
@@ -215,7 +215,7 @@ void RefuseShared(std::vector<NvmlDevice>& instances) {
 
 NvmlDevice BlankInstance(const Board& board, std::uint32_t number) {
   NvmlDevice device = OnBoard(board);
-  device.info.uuid = fmt::format("MIG-unknown-{}-{}", board.index, number);
+  device.info.uuid = fmt::format("{}{}-{}", kUnknownInstance, board.index, number);
   device.info.name += " MIG";
   device.info.mig = MigPlace{.parent_uuid = board.uuid, .profile_name = ""};
   return device;

@@ -67,6 +67,10 @@ struct DeviceTrouble {
   friend bool operator==(const DeviceTrouble&, const DeviceTrouble&) = default;
 };
 
+// How made-up UUIDs begin ("GPU-unknown-3", "MIG-unknown-3-0").
+inline constexpr std::string_view kUnknownGpu = "GPU-unknown-";
+inline constexpr std::string_view kUnknownInstance = "MIG-unknown-";
+
 // A whole GPU, or one MIG instance.
 struct DeviceInfo {
   std::string uuid;  // "MIG-…" for an instance
@@ -80,8 +84,8 @@ struct DeviceInfo {
   // instance.
   std::vector<std::string> linked_to = {};
   // Why the device could not be described; empty if it was described. A device in trouble is listed
-  // anyway so that the other devices can be used. Its UUID may be made up ("GPU-unknown-3"), its
-  // memory is 0, and Read() returns kNotFound.
+  // anyway so that the other devices can be used. Its UUID may be made up (kUnknownGpu), its memory
+  // is 0, and Read() returns kNotFound.
   DeviceTrouble trouble;
 
   // Omits trouble.cause.
@@ -232,8 +236,9 @@ class Probe {
   // respond, and the first GPU's error if no GPU can be described. May block, so call it only on a
   // worker thread.
   virtual ReadResult<std::vector<DeviceInfo>> Devices() = 0;
-  // Reads one device. Fails with kUnavailable (try again), kNotFound (the GPU is lost) or kCorrupt
-  // (impossible value: NaN, sentinel, used > total). May block, so call it only on a worker thread.
+  // Reads one device. Fails with kUnavailable (try again), kNotFound (the GPU is lost), kConflict
+  // (the driver's list has changed: call Devices() first) or kCorrupt (impossible value: NaN,
+  // sentinel, used > total). May block, so call it only on a worker thread.
   virtual ReadResult<Reading> Read(std::size_t device, base::Time now) = 0;
   // Announces that these devices from the last list will not be read until the next LeaveAlone().
   // The driver's handles for them may be released.

@@ -1,17 +1,12 @@
 #include "gpu/steady_probe.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "base/try.h"
+#include "gpu/own_devices.h"
+#include "gpu/same_gpus.h"
 
 namespace carma::gpu {
-
-bool SamePlaces(const std::vector<DeviceInfo>& now, const std::vector<DeviceInfo>& before) {
-  return std::ranges::equal(now, before, [](const DeviceInfo& each, const DeviceInfo& was) {
-    return !each.trouble.empty() || each.uuid == was.uuid;
-  });
-}
 
 void SteadyProbe::Keep(std::vector<DeviceInfo> devices) {
   kept_ = std::move(devices);
@@ -21,16 +16,15 @@ void SteadyProbe::Keep(std::vector<DeviceInfo> devices) {
 void SteadyProbe::Place() {
   numbers_.assign(kept_.size(), std::nullopt);
   lost_.assign(kept_.size(), false);
-  const bool same_places = SamePlaces(driver_list_, kept_);
+  const std::vector<GpuEntries> listed = SameGpus(kept_, driver_list_);
+  const std::vector<std::size_t> gpus = NumbersOfWhole(kept_);
   for (std::size_t i = 0; i < kept_.size(); ++i) {
-    auto found = std::ranges::find(driver_list_, kept_[i].uuid, &DeviceInfo::uuid);
-    if (found == driver_list_.end() && same_places)
-      found = driver_list_.begin() + static_cast<std::ptrdiff_t>(i);
-    if (found == driver_list_.end()) {
+    const DeviceInfo* found = EntryFor(kept_[i], listed[gpus[i]]);
+    if (found == nullptr) {
       if (kept_[i].trouble.empty()) kept_[i].trouble.text = "the driver no longer lists it";
       continue;
     }
-    numbers_[i] = static_cast<std::size_t>(found - driver_list_.begin());
+    numbers_[i] = static_cast<std::size_t>(found - driver_list_.data());
     // A GPU that cannot be described now keeps its earlier description.
     if (found->trouble.empty()) {
       kept_[i] = *found;
@@ -65,19 +59,27 @@ ReadResult<Reading> SteadyProbe::Read(std::size_t device, base::Time now) {
     looked_ = now;
     CARMA_TRY(List());
   }
-  if (!numbers_[device])
+  const auto read = [&]() -> ReadResult<Reading> {
+    if (numbers_[device]) return probe_->Read(*numbers_[device], now);
     return FailRead(ErrorCode::kNotFound, kept_[device].trouble.text, kept_[device].uuid);
-  ReadResult<Reading> reading = probe_->Read(*numbers_[device], now);
+  };
+  ReadResult<Reading> reading = read();
+  if (!reading && reading.error().code == ErrorCode::kConflict) {
+    CARMA_TRY(List());
+    reading = read();
+  }
   lost_[device] = !reading && reading.error().code == ErrorCode::kNotFound;
   return reading;
 }
 
 void SteadyProbe::LeaveAlone(const std::set<std::size_t>& devices) {
   if (!listed_) return;
-  std::set<std::size_t> of_driver;
-  for (const std::size_t device : devices) {
-    if (device < numbers_.size() && numbers_[device]) of_driver.insert(*numbers_[device]);
+  std::set<std::size_t> of_driver, wanted;
+  for (std::size_t i = 0; i < numbers_.size(); ++i) {
+    if (numbers_[i]) (devices.contains(i) ? of_driver : wanted).insert(*numbers_[i]);
   }
+  // Several instances may have the same number.
+  std::erase_if(of_driver, [&](std::size_t number) { return wanted.contains(number); });
   probe_->LeaveAlone(of_driver);
 }
 

@@ -14,23 +14,21 @@ namespace carma::gpu {
 // new list, which may take seconds while the other GPUs wait.
 inline constexpr base::Duration kLookAgainSpan{300'000};
 
-// True if every GPU has the same number in both lists. A GPU that cannot be described now is
-// assumed to have kept its number.
-bool SamePlaces(const std::vector<DeviceInfo>& now, const std::vector<DeviceInfo>& before);
-
 // For use from a single thread.
 class SteadyProbe : public Probe {
  public:
   explicit SteadyProbe(std::unique_ptr<Probe> probe) : probe_(std::move(probe)) {}
 
   // Keeps the driver's first list, or the list given to Keep(), and returns later lists in the same
-  // order. Updates the description of a GPU that can be described again. Sets `trouble` for a GPU
-  // that is no longer listed. Omits new GPUs.
+  // order. Updates the description of a GPU that can be described again. If a GPU with instances is
+  // listed as a single device because it cannot be described, all its instances get its trouble.
+  // Sets `trouble` for a GPU that is no longer listed. Omits new GPUs.
   ReadResult<std::vector<DeviceInfo>> Devices() override;
   // device: index in the kept list. Also returns kNotFound if the driver does not list the GPU. If
   // the GPU is missing, lost or could not be described, requests a new list from the driver, at
-  // most once per kLookAgainSpan, because a library that lost a GPU does not notice its return. If
-  // the request fails, all reads return kUnavailable until Devices() succeeds.
+  // most once per kLookAgainSpan, because a library that lost a GPU does not notice its return.
+  // Also requests a new list if the driver's list has changed. If a request fails, all reads return
+  // kUnavailable until Devices() succeeds.
   ReadResult<Reading> Read(std::size_t device, base::Time now) override;
   void LeaveAlone(const std::set<std::size_t>& devices) override;
 

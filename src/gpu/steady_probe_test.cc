@@ -16,23 +16,34 @@ class ChangingProbe : public Probe {
   ReadResult<std::vector<DeviceInfo>> Devices() override {
     ++lists;
     lost = -1;
+    changed = false;
     if (list.empty()) return Unavailable("no driver");
     return list;
   }
   ReadResult<Reading> Read(std::size_t device, base::Time now) override {
+    if (changed) return Conflict("the list has changed");
     if (!list.at(device).trouble.empty() || lost == static_cast<int>(device))
       return NotFound(list[device].trouble.text);
     return Reading{.taken = now, .used_mib = list[device].reserved_mib};
   }
+  void LeaveAlone(const std::set<std::size_t>& devices) override { alone = devices; }
   std::vector<DeviceInfo> list;
   int lists = 0;
-  int lost = -1;  // number of a lost GPU, until the next list
+  int lost = -1;         // number of a lost GPU, until the next list
+  bool changed = false;  // no reading succeeds until the next list
+  std::set<std::size_t> alone;
 };
 
 DeviceInfo Device(const std::string& uuid, std::int64_t mark) {
   return {.uuid = uuid, .name = "A100", .total_mib = 40'960, .reserved_mib = mark};
 }
+DeviceInfo Instance(const std::string& uuid, std::int64_t mark) {
+  DeviceInfo device = Device(uuid, mark);
+  device.mig = MigPlace{.parent_uuid = "GPU-b"};
+  return device;
+}
 const DeviceInfo kA = Device("GPU-a", 1), kB = Device("GPU-b", 2), kC = Device("GPU-c", 3);
+const DeviceInfo kFirst = Instance("MIG-1", 4), kSecond = Instance("MIG-2", 5);
 
 class SteadyProbeTest : public ::testing::Test {
  protected:
@@ -151,6 +162,38 @@ TEST_F(SteadyProbeTest, KeepsARecognisedGpu) {
   driver_->list[1] = kB;
   now_ += kLookAgainSpan;
   EXPECT_EQ(Mark(1), 2);
+}
+
+TEST_F(SteadyProbeTest, KeepsTheInstancesOfAGpuThatCannotBeDescribed) {
+  driver_->list[1] = {.uuid = "GPU-unknown-1", .trouble = {"hangs"}};
+  driver_->list[2] = {.uuid = "GPU-unknown-2", .trouble = {"lost"}};
+  ASSERT_TRUE(probe_->Devices());
+  probe_->Keep({kA, kFirst, kSecond, kC});
+  const std::vector<DeviceInfo> devices = probe_->Devices().value();
+  ASSERT_EQ(devices.size(), 4U);
+  EXPECT_EQ(devices[1].trouble.text, "hangs");
+  EXPECT_EQ(devices[2].trouble.text, "hangs");
+  EXPECT_EQ(devices[3].trouble.text, "lost");
+  EXPECT_EQ(Mark(0), 1);
+  for (const std::size_t device : {1U, 2U, 3U}) EXPECT_EQ(Refusal(device), ErrorCode::kNotFound);
+  probe_->LeaveAlone({1});
+  EXPECT_THAT(driver_->alone, IsEmpty()) << "its other instance is wanted";
+  probe_->LeaveAlone({1, 2});
+  EXPECT_EQ(driver_->alone, std::set<std::size_t>{1});
+  driver_->list = {kA, kFirst, kSecond, kC};
+  now_ += kLookAgainSpan;
+  EXPECT_EQ(Mark(1), 4);
+  EXPECT_EQ(Mark(2), 5);
+  EXPECT_EQ(Mark(3), 3);
+}
+
+TEST_F(SteadyProbeTest, RequestsANewListIfTheDriversListHasChanged) {
+  ASSERT_TRUE(probe_->Devices());
+  driver_->list = {kC, kA, kB};
+  driver_->changed = true;
+  EXPECT_EQ(Mark(1), 2);
+  EXPECT_EQ(Mark(2), 3);
+  EXPECT_EQ(driver_->lists, 2);
 }
 
 }  // namespace

@@ -3,13 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "base/file.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "base/try.h"
 #include "gpu/reading_json.h"
-#include "gpu/steady_probe.h"
+#include "gpu/same_gpus.h"
 
 namespace carma::daemon {
 namespace {
@@ -30,19 +31,29 @@ Result<std::vector<gpu::DeviceInfo>> Parse(const std::string& text) {
   return devices;
 }
 
-const gpu::DeviceInfo* Before(const gpu::DeviceInfo& device,
-                              const std::vector<gpu::DeviceInfo>& known) {
-  for (const gpu::DeviceInfo& before : known) {
-    if (before.uuid == device.uuid) return &before;
+bool Contains(gpu::GpuEntries entries, const gpu::DeviceInfo& device) {
+  return std::ranges::find(entries, device.uuid, &gpu::DeviceInfo::uuid) != entries.end();
+}
+
+// The current devices of one GPU, with earlier descriptions of those that cannot be described now.
+std::vector<gpu::DeviceInfo> RecognisedGpu(gpu::GpuEntries now, gpu::GpuEntries before) {
+  // An entry that may stand for several instances is replaced only if all others were known before.
+  // Otherwise the GPU has been divided differently.
+  const bool replaces = !before.empty() && std::ranges::none_of(before, gpu::IsUnidentified) &&
+                        std::ranges::any_of(now, gpu::StandsForOthers) &&
+                        std::ranges::all_of(now, [&](const gpu::DeviceInfo& each) {
+                          return gpu::StandsForOthers(each) || Contains(before, each);
+                        });
+  const gpu::GpuEntries shown = replaces ? before : now;
+  std::vector<gpu::DeviceInfo> recognised;
+  for (const gpu::DeviceInfo& device : shown) {
+    const gpu::DeviceInfo& listed = *gpu::EntryFor(device, now);
+    const auto known = std::ranges::find(before, device.uuid, &gpu::DeviceInfo::uuid);
+    const bool described = gpu::IsDescribed(listed) || known == before.end();
+    recognised.push_back(described ? listed : *known);
+    recognised.back().trouble = listed.trouble;
   }
-  // MIG instances are not found by address, because all instances of a GPU have the same one.
-  const gpu::DeviceInfo* found = nullptr;
-  for (const gpu::DeviceInfo& before : known) {
-    if (device.pci.empty() || before.pci != device.pci) continue;
-    if (found || before.mig) return nullptr;
-    found = &before;
-  }
-  return found;
+  return recognised;
 }
 
 }  // namespace
@@ -56,20 +67,14 @@ std::vector<gpu::DeviceInfo> KnownGpus(const std::string& state_dir) {
   return {};
 }
 
-std::vector<gpu::DeviceInfo> Recognised(std::vector<gpu::DeviceInfo> devices,
+std::vector<gpu::DeviceInfo> Recognised(const std::vector<gpu::DeviceInfo>& devices,
                                         const std::vector<gpu::DeviceInfo>& known) {
-  const bool same_places = gpu::SamePlaces(devices, known);
-  for (std::size_t i = 0; i < devices.size(); ++i) {
-    if (devices[i].trouble.empty() || devices[i].trouble.cause == gpu::TroubleCause::kNoInstance)
-      continue;
-    const gpu::DeviceInfo* before = Before(devices[i], known);
-    if (!before && same_places) before = &known[i];
-    if (!before || !before->trouble.empty()) continue;
-    gpu::DeviceTrouble trouble = std::move(devices[i].trouble);
-    devices[i] = *before;
-    devices[i].trouble = std::move(trouble);
-  }
-  return devices;
+  const std::vector<gpu::GpuEntries> gpus = gpu::EntriesByGpu(devices);
+  const std::vector<gpu::GpuEntries> before = gpu::SameGpus(devices, known);
+  std::vector<gpu::DeviceInfo> recognised;
+  for (std::size_t i = 0; i < gpus.size(); ++i)
+    std::ranges::move(RecognisedGpu(gpus[i], before[i]), std::back_inserter(recognised));
+  return recognised;
 }
 
 std::vector<std::string> NoLongerListed(const std::vector<gpu::DeviceInfo>& known,
@@ -92,7 +97,12 @@ void KeepKnownGpus(const std::string& state_dir, const std::vector<gpu::DeviceIn
   for (gpu::DeviceInfo& device : kept) {
     if (device.total_mib > 0) device.trouble = {};
   }
-  if (kept == known) return;
+  // An unidentified GPU may be a known one that does not appear in the list.
+  const bool forgets = std::ranges::any_of(kept, gpu::IsUnidentified) &&
+                       !std::ranges::all_of(known, [&](const gpu::DeviceInfo& before) {
+                         return gpu::IsUnidentified(before) || Contains(kept, before);
+                       });
+  if (kept == known || forgets) return;
   base::Json json = base::Json::array();
   for (const gpu::DeviceInfo& device : kept) json.push_back(gpu::DeviceToJson(device));
   const Result<Unit> written = base::WriteFileAtomic(PathIn(state_dir), base::DumpJson(json), 0600);

@@ -12,10 +12,10 @@ namespace carma::daemon {
 // The stored GPUs; empty if there are none or the file is damaged.
 std::vector<gpu::DeviceInfo> KnownGpus(const std::string& state_dir);
 // Fills in the stored UUID, name and memory of devices that could not be described, without
-// clearing their `trouble`. GPUs are matched by UUID or address. If neither matches, they are
-// matched by number, provided that all other GPUs in the list have kept their numbers. A GPU that
-// has MIG on but no instances is not filled in, because it cannot be used as a whole.
-std::vector<gpu::DeviceInfo> Recognised(std::vector<gpu::DeviceInfo> devices,
+// clearing their `trouble`. GPUs are matched as in gpu::SameGpus(). A GPU that was divided into
+// MIG instances gets its stored instances, so the result may be longer than `devices`. A GPU that
+// has no instances now is not filled in.
+std::vector<gpu::DeviceInfo> Recognised(const std::vector<gpu::DeviceInfo>& devices,
                                         const std::vector<gpu::DeviceInfo>& known);
 // The known GPUs that the driver no longer lists, as "GPU-a (NVIDIA A100 at 00000000:07:00.0)".
 // Empty if a listed GPU could not be described, because that may be the missing one. A GPU that was
@@ -23,7 +23,8 @@ std::vector<gpu::DeviceInfo> Recognised(std::vector<gpu::DeviceInfo> devices,
 std::vector<std::string> NoLongerListed(const std::vector<gpu::DeviceInfo>& known,
                                         const std::vector<gpu::DeviceInfo>& devices);
 // Writes the file if any description has changed. A GPU that could not be described keeps its
-// earlier description. Write errors are harmless and only logged.
+// earlier description. If such a GPU was not recognised and a stored one is missing from the list,
+// the file is left as it is. Write errors are harmless and only logged.
 void KeepKnownGpus(const std::string& state_dir, const std::vector<gpu::DeviceInfo>& devices);
 
 }  // namespace carma::daemon

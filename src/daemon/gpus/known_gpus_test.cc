@@ -44,6 +44,11 @@ const std::vector<DeviceInfo> kServer = {
     Whole("GPU-a", "00000000:07:00.0"), Instance("MIG-1", "00000000:0F:00.0", 1),
     Instance("MIG-2", "00000000:0F:00.0", 2), Whole("GPU-c", "00000000:47:00.0")};
 
+// The entry for the instances of GPU-b that cannot be opened.
+const DeviceInfo kUnopened = {.uuid = "MIG-unknown-1-0",
+                              .mig = gpu::MigPlace{.parent_uuid = "GPU-b"},
+                              .trouble = {"not permitted"}};
+
 TEST_F(KnownGpusTest, AreReadBack) {
   EXPECT_TRUE(KnownGpus(dir_).empty());
   KeepKnownGpus(dir_, kServer);
@@ -96,16 +101,54 @@ TEST(Recognised, GpusInTroubleKeepTheirIdentity) {
   }
 }
 
+TEST_F(KnownGpusTest, TheInstancesOfAGpuInTroubleKeepTheirIdentity) {
+  KeepKnownGpus(dir_, kServer);
+  const DeviceInfo lost = {.uuid = "GPU-unknown-2", .trouble = {"GPU is lost"}};
+  const struct {
+    const char* name;
+    std::vector<DeviceInfo> now;
+    std::vector<std::string> troubles;  // of the recognised devices
+  } cases[] = {
+      {"by its number",
+       {kServer[0], {.uuid = "GPU-unknown-1", .trouble = {"hangs"}}, lost},
+       {"", "hangs", "hangs", "GPU is lost"}},
+      {"by its address",
+       {kServer[0],
+        {.uuid = "GPU-unknown-1", .pci = "00000000:0F:00.0", .trouble = {"no UUID"}},
+        kServer[3]},
+       {"", "no UUID", "no UUID", ""}},
+      {"by its UUID",
+       {kServer[0], {.uuid = "GPU-b", .trouble = {"no list"}}, kServer[3]},
+       {"", "no list", "no list", ""}},
+      {"a single instance",
+       {kServer[0], kServer[1], kUnopened, kServer[3]},
+       {"", "", "not permitted", ""}},
+      {"all instances",
+       {kServer[0], kUnopened, kServer[3]},
+       {"", "not permitted", "not permitted", ""}},
+  };
+  for (const auto& c : cases) {
+    SCOPED_TRACE(c.name);
+    std::vector<DeviceInfo> expected = kServer;
+    for (std::size_t i = 0; i < expected.size(); ++i) expected[i].trouble.text = c.troubles[i];
+    EXPECT_EQ(Recognised(c.now, kServer), expected);
+    KeepKnownGpus(dir_, c.now);
+    EXPECT_EQ(KnownGpus(dir_), kServer);
+  }
+}
+
 TEST(Recognised, DoesNotGuessInDoubt) {
   const DeviceInfo lost = {.uuid = "GPU-unknown-0", .trouble = {"GPU is lost"}};
-  const DeviceInfo divided = {
-      .uuid = "GPU-b", .pci = "00000000:0F:00.0", .trouble = {"it has no instance"}};
-  // The first list is missing GPUs, the second is in a different order, and the third has a whole
-  // GPU instead of its MIG instances.
+  const DeviceInfo divided = {.uuid = "GPU-b",
+                              .pci = "00000000:0F:00.0",
+                              .trouble = {"no instances", gpu::TroubleCause::kNoInstance}};
+  // The first list is missing GPUs, the second is in a different order, the third has a GPU without
+  // its MIG instances, and the fourth has a new instance.
   const std::vector<DeviceInfo> lists[] = {
       {lost, kServer[1]},
-      {lost, kServer[2], kServer[1], kServer[3]},
+      {lost, kServer[3], kServer[1], kServer[2]},
       {kServer[0], divided, kServer[3]},
+      {kServer[0], Instance("MIG-3", "00000000:0F:00.0", 3), kUnopened, kServer[3]},
   };
   for (const std::vector<DeviceInfo>& list : lists) EXPECT_EQ(Recognised(list, kServer), list);
 }
@@ -138,9 +181,12 @@ TEST_F(KnownGpusTest, AGpuInTroubleKeepsItsDescription) {
   now[0] = {.uuid = "GPU-unknown-0", .trouble = {"GPU is lost"}};
   KeepKnownGpus(dir_, now);
   EXPECT_EQ(KnownGpus(dir_), kServer);
-  const std::vector<DeviceInfo> never_seen = {now[0]};
-  KeepKnownGpus(dir_, never_seen);
-  EXPECT_EQ(KnownGpus(dir_), never_seen);
+  const std::vector<DeviceInfo> not_recognised = {now[0]};
+  KeepKnownGpus(dir_, not_recognised);
+  EXPECT_EQ(KnownGpus(dir_), kServer) << "it may be one of these";
+  std::filesystem::remove(dir_ + "/gpus.json");
+  KeepKnownGpus(dir_, not_recognised);
+  EXPECT_EQ(KnownGpus(dir_), not_recognised);
 }
 
 }  // namespace

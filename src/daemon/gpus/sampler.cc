@@ -78,7 +78,7 @@ void Sampler::TakeDevices(gpu::ReadResult<std::vector<gpu::DeviceInfo>> devices)
     return DiscoverLater();
   }
   driver_trouble_.clear();
-  *devices = Recognised(std::move(*devices), KnownGpus(options_.state_dir));
+  *devices = Recognised(*devices, KnownGpus(options_.state_dir));
   KeepKnownGpus(options_.state_dir, *devices);
   if (gpus_ == 0) Announce(std::move(*devices));
   Sample();

@@ -123,7 +123,7 @@ ReadResult<Unit> GuardedProbe::OpenAgain() {
     return !then.trouble.empty() || !now.trouble.empty() || then.uuid == now.uuid;
   };
   if (open && !std::ranges::equal(before, devices_, same))
-    open = Unavailable("the driver's list of GPUs has changed");
+    open = FailRead(ErrorCode::kConflict, "the driver's list of GPUs has changed");
   if (!open) {
     closed_ = open.error();
     reader_.reset();

@@ -41,8 +41,8 @@ class GuardedProbe : public Probe {
   // TroubleCause::kHangs, and tried again as in Read(). Also returns kUnavailable if neither the
   // driver nor any of its GPUs responds.
   ReadResult<std::vector<DeviceInfo>> Devices() override;
-  // Returns kUnavailable immediately for a GPU that is set aside, and for all GPUs if the driver's
-  // list has changed.
+  // Returns kUnavailable immediately for a GPU that is set aside, and kConflict for all GPUs if the
+  // driver's list has changed.
   ReadResult<Reading> Read(std::size_t device, base::Time now) override;
   // Also closes these devices in the driver so that they can be reset.
   void LeaveAlone(const std::set<std::size_t>& devices) override;

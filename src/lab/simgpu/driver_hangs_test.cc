@@ -11,6 +11,7 @@
 
 #include "base/file.h"
 #include "gpu/reader/guarded_probe.h"
+#include "gpu/steady_probe.h"
 #include "lab/simgpu/server_fixture.h"
 #include "lab/simgpu/state.h"
 #include "test_paths.h"
@@ -26,6 +27,8 @@ constexpr milliseconds kPatience{400};
 
 class DriverHangs : public ::testing::Test {
  protected:
+  explicit DriverHangs(const std::string& shape = "4xA100-40GB")
+      : server_(shape, {.time_scale = 1000}) {}
   void SetUp() override {
     ::setenv(kStateVariable, server_.path().c_str(), 1);
     auto server = Server::Attach(server_.path());
@@ -54,7 +57,7 @@ class DriverHangs : public ::testing::Test {
       uuids.push_back(device.uuid);
     return uuids;
   }
-  std::string Trouble(gpu::GuardedProbe& probe, std::size_t device) {
+  std::string Trouble(gpu::Probe& probe, std::size_t device) {
     const auto reading = probe.Read(device, base::FromMs(++now_ms_));
     return reading ? "" : reading.error().message;
   }
@@ -82,7 +85,7 @@ class DriverHangs : public ::testing::Test {
     return pids;
   }
 
-  TestServer server_{"4xA100-40GB", {.time_scale = 1000}};
+  TestServer server_;
   std::unique_ptr<Server> shared_;
   std::int64_t now_ms_ = 0;
 };
@@ -214,6 +217,30 @@ TEST_F(DriverHangs, AProbeLeavesNoProcessBehind) {
     EXPECT_NE(Trouble(probe, 3), "");
   }
   EXPECT_THAT(Readers(), ElementsAre());
+}
+
+class MigGpuHangs : public DriverHangs {
+ protected:
+  MigGpuHangs() : DriverHangs("A100-40GB,A100-40GB:mig=3g.20gb+1g.5gb,2xA100-40GB") {}
+};
+
+TEST_F(MigGpuHangs, ItsInstancesKeepTheirNumbersAndComeBack) {
+  const auto known = gpu::GuardedProbe(Options()).Devices();
+  ASSERT_TRUE(known) << known.error().message;
+  ASSERT_EQ(known->size(), 5U);
+  Hang(1);
+  Hang(3);
+  gpu::SteadyProbe probe(std::make_unique<gpu::GuardedProbe>(Options()));
+  ASSERT_EQ(probe.Devices().value().size(), 4U) << "the instances of the hung GPU are unknown";
+  probe.Keep(*known);
+  for (const std::size_t device : {0U, 3U}) EXPECT_EQ(Trouble(probe, device), "");
+  for (const std::size_t device : {1U, 2U, 4U})
+    EXPECT_THAT(Trouble(probe, device), HasSubstr("not answered"));
+  ASSERT_TRUE(shared_->ClearFaults());
+  for (const std::size_t device : {1U, 2U, 4U})
+    EXPECT_TRUE(Soon([&] { return Trouble(probe, device).empty(); })) << device;
+  EXPECT_EQ(probe.Devices().value(), *known);
+  for (std::size_t device = 0; device < 5; ++device) EXPECT_EQ(Trouble(probe, device), "");
 }
 
 TEST_F(DriverHangs, NamesAMissingLibrary) {
