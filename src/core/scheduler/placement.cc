@@ -114,14 +114,12 @@ void StartTrial(State& state) {
 
 // Sets GpuView::healthy, GpuView::trouble, and the task that the GPU is kept for.
 void ShowHealth(const State& state, const GpuState& gpu, Time at, GpuView& view) {
+  if (view.LeftAlone()) return;  // it is not read, so gpu.trouble may be out of date
   // While the store refuses writes, no samples reach the core. Measuring a sample's age only up to
   // the last event keeps it from looking stale during that time.
   const Duration age = gpu.sample ? std::min(at, state.now) - gpu.sample->taken : Duration{0};
   if (!gpu.healthy) {
     view.trouble = gpu.trouble;
-  } else if (view.LeftAlone()) {
-    view.healthy = true;
-    return;
   } else if (!gpu.sample) {
     view.trouble = "no sample has arrived yet";
   } else if (age > state.config.stale_after) {

@@ -86,6 +86,17 @@ TEST_F(SchedulerTest, AGpuIsNotClosedWhileTheCoreGetsNoEvents) {
   EXPECT_FALSE(scheduler_->Gpus(At(3'600))[0].healthy) << "its sample is an hour old";
 }
 
+TEST_F(SchedulerTest, ADrainedGpuThatIsNotReadShowsNoOldTrouble) {
+  Begin();
+  Handle(1, GpuHealthChanged{GpuIndex{0}, false, false, "the driver hangs"});
+  EXPECT_EQ(scheduler_->Gpus(At(1))[0].trouble, "the driver hangs");
+  Handle(2, DrainRequested{GpuIndex{0}, "repair"});
+  EXPECT_TRUE(scheduler_->Gpus(At(2))[0].healthy);
+  EXPECT_EQ(scheduler_->Gpus(At(2))[0].trouble, "repair");
+  Handle(3, ResumeRequested{GpuIndex{0}});
+  EXPECT_FALSE(scheduler_->Gpus(At(3))[0].healthy) << "it has not been read since";
+}
+
 TEST_F(SchedulerTest, ATaskCountsAsForeignOnAGpuThatItWasNotGiven) {
   PolicyConfig config;
   config.mapper = "exclusive";

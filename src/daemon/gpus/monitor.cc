@@ -209,6 +209,7 @@ std::vector<core::Event> Monitor::Take(base::Time now, const gpu::Round& round,
   std::vector<core::Event> events;
   uses.resize(states_.size());
   for (std::size_t i = 0; i < states_.size() && i < round.size(); ++i) {
+    states_[i].left_alone = !round[i];
     if (!round[i]) {
       states_[i].Interrupt();
       continue;
@@ -340,7 +341,7 @@ std::vector<std::string> Monitor::Alerts(core::GpuIndex gpu) const {
 
 std::string Monitor::DriverState() const {
   for (std::size_t i = 0; i < states_.size(); ++i) {
-    if (!states_[i].healthy)
+    if (InTrouble(states_[i]))
       return api::TroubleOfGpu(static_cast<std::int64_t>(i), states_[i].trouble);
   }
   return devices_.empty() ? "no GPUs" : std::string(api::kDriverIsWell);
@@ -352,7 +353,7 @@ std::vector<std::string> Monitor::Troubles() const {
   if (const std::string upgrade = DriverUpgrade(); !upgrade.empty()) troubles.push_back(upgrade);
   for (std::size_t i = 0; i < states_.size(); ++i) {
     const auto index = static_cast<std::int64_t>(i);
-    if (!states_[i].healthy) troubles.push_back(api::TroubleOfGpu(index, states_[i].trouble));
+    if (InTrouble(states_[i])) troubles.push_back(api::TroubleOfGpu(index, states_[i].trouble));
     if (options_.health.drain && !states_[i].drain_told.empty() && !UpgradeOf(i))
       troubles.push_back(api::ClosedByRule(index, states_[i].drain_told));
     for (const std::string& alert : Alerts(static_cast<core::GpuIndex>(i)))

@@ -135,6 +135,7 @@ class Monitor {
     std::deque<std::pair<base::Time, int>> recent_xids;
     bool healthy = true;
     std::string trouble;
+    bool left_alone = false;  // not read in the last round, so `trouble` may be out of date
     int lost_in_a_row = 0;
     bool away = false;  // the device was lost and has not responded since
     UsageMeter usage;
@@ -146,6 +147,7 @@ class Monitor {
     std::optional<base::Time> unattributed_since;
     bool unattributed_alert = false;
   };
+  static bool InTrouble(const Device& device) { return !device.healthy && !device.left_alone; }
   // Why the driver's reading cannot be used; empty if it can.
   std::optional<gpu::ReadError> Objection(std::size_t i,
                                           const gpu::ReadResult<gpu::Reading>& answer) const;

@@ -138,6 +138,16 @@ TEST(Monitor, GivesNoVerdictOnGpusThatAreLeftAlone) {
   EXPECT_EQ(monitor.DriverState(), "ok");
 }
 
+TEST(Monitor, ReportsNoOldTroubleOfAGpuThatIsLeftAlone) {
+  Monitor monitor({Device("GPU-a"), Device("GPU-b")}, MonitorOptions{});
+  monitor.DriverSilent({ErrorCode::kUnavailable, "hangs"});
+  monitor.Take(base::FromMs(1'000), {std::nullopt, FullReadingAt(1, 0, 0, 0)});
+  EXPECT_EQ(monitor.DriverState(), "ok");
+  EXPECT_EQ(monitor.Troubles(), Words{});
+  monitor.Take(base::FromMs(2'000), {Unavailable("hangs"), FullReadingAt(2, 0, 0, 0)});
+  EXPECT_EQ(monitor.Troubles(), Words{"GPU 0: hangs"});
+}
+
 TEST(Monitor, TimeWithoutReadingsBelongsToNoRowOfUsage) {
   Monitor monitor({Device("GPU-a")}, MonitorOptions{.window = base::Duration(60'000)});
   Take(monitor, 0, FullReadingAt(0, 1'000, 0.2, 0));
