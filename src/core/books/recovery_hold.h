@@ -15,8 +15,8 @@ namespace carma::core {
 class RecoveryHold {
  public:
   // Sets aside as many GPUs as the task needs. Chooses those with the most free memory among the
-  // open, unreserved GPUs that could ever take the task. If there are too few, sets aside none and
-  // returns false.
+  // open, unreserved GPUs that would take the task if they were empty. If there are too few, sets
+  // aside none and returns false.
   bool Keep(const PolicyConfig& config, const Need& need, std::span<const GpuView> views);
   void Drop() { task_.reset(); }
 
