@@ -28,19 +28,20 @@ std::string GpuList(const std::vector<Placement>& placement) {
                      fmt::join(placement | std::views::transform(&Placement::gpu), ", "));
 }
 
-// Returns a reason if a task that needs `wanted` GPUs would have to use MIG instances, which cannot
-// be combined with other GPUs.
-std::optional<Reason> NeverTogether(const State& state, int wanted) {
-  const auto instances =
-      std::ranges::count_if(state.gpus.all, [](const GpuState& gpu) { return gpu.info.mig; });
-  const auto whole = std::ssize(state.gpus.all) - instances;
-  if (wanted < 2 || instances == 0 || wanted <= whole) return std::nullopt;
-  return Reason{
-      ReasonCode::kMigInstance,
-      fmt::format("The task asks for {} GPUs; this server has {} and {}, which cannot be combined "
-                  "with other GPUs.",
-                  wanted, base::Counted(whole, "whole GPU"),
-                  base::Counted(instances, "MIG instance"))};
+// Returns a reason if the task would have to use MIG instances, which cannot be combined with other
+// GPUs.
+std::optional<Reason> NeverTogether(const State& state, const Need& need) {
+  int instances = 0, whole = 0;
+  for (std::uint32_t i = 0; i < state.gpus.all.size(); ++i) {
+    if (need.choice && !need.choice->Allows(GpuIndex{i})) continue;
+    ++(state.gpus.all[i].info.mig ? instances : whole);
+  }
+  if (need.gpus < 2 || instances == 0 || need.gpus <= whole) return std::nullopt;
+  return Reason{ReasonCode::kMigInstance,
+                fmt::format("The task asks for {} GPUs; it may use {} and {}, which cannot be "
+                            "combined with other GPUs.",
+                            need.gpus, base::Counted(whole, "whole GPU"),
+                            base::Counted(instances, "MIG instance"))};
 }
 
 std::int64_t ClaimOf(const State& state, const TaskRecord& task, GpuIndex gpu, Part part) {
@@ -245,7 +246,7 @@ std::optional<Reason> NeverFits(const State& state, const TaskRequest& request,
   if (request.gpus == 0) return std::nullopt;
   if (std::optional<std::string> misnamed = MisnamedGpus(request, state.gpus.infos))
     return Reason{ReasonCode::kGpuChoice, *std::move(misnamed)};
-  if (std::optional<Reason> divided = NeverTogether(state, request.gpus)) return divided;
+  if (std::optional<Reason> divided = NeverTogether(state, need)) return divided;
   if (request.gpus < 0 || static_cast<std::size_t>(request.gpus) > state.gpus.all.size()) {
     return Reason{ReasonCode::kNeverFits,
                   fmt::format("The task asks for {} GPUs, but this server has {}.", request.gpus,

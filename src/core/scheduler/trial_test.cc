@@ -72,8 +72,11 @@ TEST_F(SchedulerTest, ATrialIgnoresInstancesForSeveralGpusAndAddsUpShares) {
   EXPECT_EQ(fit({.gpus = 3}).fit, Fit::kNever);
   EXPECT_EQ(fit({.gpus = 3}).reason.code, ReasonCode::kMigInstance);
   EXPECT_EQ(fit({.gpus = 3}).reason.text,
-            "The task asks for 3 GPUs; this server has 2 whole GPUs and 1 MIG instance, which "
-            "cannot be combined with other GPUs.");
+            "The task asks for 3 GPUs; it may use 2 whole GPUs and 1 MIG instance, which cannot be "
+            "combined with other GPUs.");
+  EXPECT_EQ(fit({.gpus = 2, .on_gpus = {"1", "2"}}).reason.text,
+            "The task asks for 2 GPUs; it may use 1 whole GPU and 1 MIG instance, which cannot be "
+            "combined with other GPUs.");
   Handle(1, Submitted(1, {.gpus = 2, .sm_share = 0.6}));
   Handle(1, Estimated(1, 1'000));
   EXPECT_EQ(fit({.gpus = 2, .sm_share = 0.4}).fit, Fit::kFits);
