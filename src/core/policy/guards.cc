@@ -78,6 +78,17 @@ bool CheckChoice(const Question& q) {
                 [&] { return q.need.choice->WhyNot(q.gpu.index); });
 }
 
+// Checked before health, because waiting for a closed instance would not help.
+bool CheckGang(const Question& q) {
+  if (!q.gpu.mig || q.need.gpus <= 1) return true;
+  return Refuse(q, Fit::kNever, ReasonCode::kMigInstance, [&] {
+    return fmt::format(
+        "GPU {} is a MIG instance, which cannot be combined with the other {} that the task asks "
+        "for.",
+        q.gpu.index, base::Counted(q.need.gpus - 1, "GPU"));
+  });
+}
+
 bool CheckHealth(const Question& q) {
   if (q.gpu.healthy) return true;
   return NotNow(q, ReasonCode::kGpuHealth,
@@ -85,16 +96,7 @@ bool CheckHealth(const Question& q) {
 }
 
 bool CheckMig(const Question& q) {
-  if (!q.gpu.mig) return true;
-  if (q.need.gpus > 1) {
-    return Refuse(q, Fit::kNever, ReasonCode::kMigInstance, [&] {
-      return fmt::format(
-          "GPU {} is a MIG instance, which cannot be combined with the other {} that the task asks "
-          "for.",
-          q.gpu.index, base::Counted(q.need.gpus - 1, "GPU"));
-    });
-  }
-  if (q.config.share_mig || q.gpu.Idle()) return true;
+  if (!q.gpu.mig || q.config.share_mig || q.gpu.Idle()) return true;
   return NotNow(q, ReasonCode::kExclusive, [&] {
     return fmt::format(
         "GPU {} is a MIG instance, which takes one task at a time, and it already has {}.",
@@ -376,11 +378,11 @@ bool CheckOwnRule(const Question& q) {
 // are called directly rather than through a table, so that they can be inlined: every decision
 // checks every GPU.
 bool PassAll(const Question& q) {
-  return CheckChoice(q) && CheckDriver(q) && CheckHealth(q) && CheckMig(q) && CheckDrain(q) &&
-         CheckBooked(q) && CheckReserve(q) && CheckExclusivity(q) && CheckIdle(q) &&
-         CheckTaskCount(q) && CheckHostBusy(q) && CheckMemory(q) && CheckSettled(q) &&
-         CheckActivity(q) && CheckTurns(q) && CheckShares(q) && CheckThroughput(q) &&
-         CheckOwnRule(q);
+  return CheckChoice(q) && CheckGang(q) && CheckDriver(q) && CheckHealth(q) && CheckMig(q) &&
+         CheckDrain(q) && CheckBooked(q) && CheckReserve(q) && CheckExclusivity(q) &&
+         CheckIdle(q) && CheckTaskCount(q) && CheckHostBusy(q) && CheckMemory(q) &&
+         CheckSettled(q) && CheckActivity(q) && CheckTurns(q) && CheckShares(q) &&
+         CheckThroughput(q) && CheckOwnRule(q);
 }
 
 Fit Ask(const PolicyConfig& config, const Need& need, const GpuView& gpu, Part part,

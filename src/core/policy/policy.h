@@ -227,12 +227,13 @@ struct Verdict {
 const ReservedPeriod* ReservedAgainst(const PolicyConfig& config, const Need& need,
                                       const GpuView& gpu);
 
-// Runs all guards in the following order: the task's own choice, driver upgrade, health, MIG,
-// drain, reservations, recovery holds, exclusivity, idle GPUs, tasks per GPU, idle CPU cores,
-// memory, settling, SM activity, tasks that take turns, declared shares of SMs, slowdown, gain, the
-// site rule. The first guard that refuses decides. The verdict is kNever only if waiting cannot
-// help. A GPU without tasks or foreign processes is never too busy, and margin and floor are waived
-// on it. If waive_on_idle is off, they are waived only for tasks with idle_gpu or exclusive.
+// Runs all guards in the following order: the task's own choice, instances for tasks that need
+// several GPUs, driver upgrade, health, MIG, drain, reservations, recovery holds, exclusivity, idle
+// GPUs, tasks per GPU, idle CPU cores, memory, settling, SM activity, tasks that take turns,
+// declared shares of SMs, slowdown, gain, the site rule. The first guard that refuses decides. The
+// verdict is kNever only if waiting cannot help. A GPU without tasks or foreign processes is never
+// too busy, and margin and floor are waived on it. If waive_on_idle is off, they are waived only
+// for tasks with idle_gpu or exclusive.
 Verdict CheckGuards(const PolicyConfig& config, const Need& need, const GpuView& gpu,
                     Part part = Part::kFirst);
 // Same verdict as CheckGuards, without the reason. Much faster, so it is used to choose among GPUs.

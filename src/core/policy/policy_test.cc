@@ -165,9 +165,10 @@ TEST(Guards, OnAGpuWithATask) {
           g.sm_active = 0.9;
         },
         Fit::kNotNow, ReasonCode::kSmBusy},
-       {"an instance for a task of two GPUs",
+       {"a closed instance for a task of two GPUs",
         [](C& c, Need& n, GpuView& g) {
           g.mig = true;
+          g.healthy = false;
           c.share_mig = true;
           n.gpus = 2;
         },
