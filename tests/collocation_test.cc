@@ -53,6 +53,17 @@ TEST(Collocation, AnExclusiveTaskHasNoNeighbours) {
   EXPECT_EQ(site.Await(other).state, "succeeded");
 }
 
+TEST(Collocation, AGpuWithATaskIsFullIfGpusAreNeverShared) {
+  Site site({.shape = "1xA100-40GB", .settings = {{"policy.mapper", "\"exclusive\""}}});
+  site.Start();
+  const std::uint64_t alone =
+      site.Train({"--gpu-mem", "4G"}, {.memory_mib = 4000, .solo_s = kLong});
+  site.AwaitState(alone, "running");
+  EXPECT_EQ(site.Gpus()[0].state, "alloc");
+  site.CancelAll();
+  EXPECT_EQ(site.Await(alone).state, "cancelled");
+}
+
 // ---- out of memory ----
 
 struct Framework {

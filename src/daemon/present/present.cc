@@ -46,8 +46,8 @@ api::GpuStanding StandingOf(const core::GpuView& gpu, const core::PolicyConfig& 
   if (!gpu.healthy) return kDown;
   if (gpu.drained) return gpu.tasks > 0 ? kDraining : kDrained;
   if (gpu.Idle()) return kIdle;
-  const bool alone = gpu.mig && !config.share_mig && gpu.tasks > 0;
-  return gpu.exclusive_task || alone ? kHeld : kShared;
+  const bool shares = core::Shares(config) && (!gpu.mig || config.share_mig);
+  return gpu.exclusive_task || (!shares && gpu.tasks > 0) ? kHeld : kShared;
 }
 
 api::GpuTaskView PresentResident(const core::Promise& promise, core::GpuIndex gpu, Engine& engine,
