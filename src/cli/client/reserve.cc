@@ -118,7 +118,10 @@ std::string WhomText(const api::ReservationView& view) {
 std::string GpusText(const api::ReservationView& view) {
   std::string text = fmt::format("{}", fmt::join(view.gpu_indices, ","));
   if (!view.count && view.gpus.empty() && view.gpu_type.empty()) text = "all";
-  if (view.count) text += fmt::format(" ({} of any)", *view.count);
+  const std::string from = !view.gpus.empty()      ? "those named"
+                           : view.gpu_type.empty() ? "any"
+                                                   : base::Printable(view.gpu_type, 40);
+  if (view.count) text += fmt::format(" ({} of {})", *view.count, from);
   return text.empty() ? "-" : text;
 }
 

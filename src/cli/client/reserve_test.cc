@@ -55,6 +55,22 @@ TEST_F(App, ARepeatedReservationIsAsLongAsTheClockShows) {
   ::tzset();
 }
 
+TEST_F(App, TheListOfReservationsShowsWhatTheirGpusAreChosenFrom) {
+  daemon_.On("GET /v1/reservations", [](const api::Request&) {
+    base::Json reservations = base::Json::array();
+    for (const api::ReservationView& view :
+         {api::ReservationView{.id = 1, .count = 1, .gpu_indices = {0}},
+          api::ReservationView{.id = 2, .gpu_type = "v100", .count = 1, .gpu_indices = {3}},
+          api::ReservationView{.id = 3, .gpus = {"GPU-a", "GPU-b"}, .count = 1, .gpu_indices = {1}},
+          api::ReservationView{.id = 4, .gpu_type = "v100", .gpu_indices = {2, 3}}})
+      reservations.push_back(ToJson(view));
+    return JsonAnswer({{"reservations", reservations}});
+  });
+  const std::string list = Run({"reserve", "list"}).out;
+  for (const char* gpus : {" 0 (1 of any) ", " 3 (1 of v100) ", " 1 (1 of those named) ", " 2,3  "})
+    EXPECT_THAT(list, ::testing::HasSubstr(gpus));
+}
+
 TEST_F(App, AReservationWarnsOfTasksAndDrainedGpus) {
   std::vector<std::uint64_t> others{1, 4};
   daemon_.On("GET /v1/status", [](const api::Request&) { return JsonAnswer({{"now_ms", 5000}}); });
