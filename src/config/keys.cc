@@ -528,8 +528,10 @@ std::vector<Key> MakeKeys() {
          "How promised cores are enforced: weight under contention (cpu.weight) or a hard limit "
          "(cpu.max).",
          Choice<bool>({{"weight", false}, {"cap", true}}), AT(cpu_cap)),
-      Of("simulation.state", "State file of a simulated server; empty for real GPUs.", PathOrNone(),
-         AT(simgpu_state), kRestart),
+      Of("simulation.state",
+         "State file of a simulated server, or empty. carmad --simulate sets it and the other keys "
+         "it needs.",
+         PathOrNone(), AT(simgpu_state), kRestart),
   };
 }
 #undef AT
