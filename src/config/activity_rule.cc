@@ -4,15 +4,18 @@
 
 namespace carma::config {
 
-std::string RuleWithoutActivity(const core::PolicyConfig& policy) {
+std::string RuleWithoutActivity(const core::PolicyConfig& policy, bool mig) {
   if (!core::Shares(policy)) return "";
-  if (!policy.sm_cap) return "tasks share this GPU based on memory alone (policy.sm_cap = false)";
+  const std::optional<double>& cap = core::SmCapOn(policy, mig);
+  if (!cap)
+    return fmt::format("tasks share this GPU based on memory alone ({} = false)",
+                       mig ? "collocation.streams_sm_cap" : "policy.sm_cap");
   switch (policy.without_activity) {
     case core::WithoutActivity::kUtilization:
       return fmt::format(
           "tasks may share this GPU while kernels run at most {:.0f} % of the time (an upper bound "
           "on SM activity; policy.without_sm_activity = \"utilization\")",
-          *policy.sm_cap * 100);
+          *cap * 100);
     case core::WithoutActivity::kMemory:
       return "tasks share this GPU based on memory alone (policy.without_sm_activity = \"memory\")";
     case core::WithoutActivity::kNever:

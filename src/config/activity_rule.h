@@ -8,7 +8,7 @@
 namespace carma::config {
 
 // Returns the rule as a sentence without a capital letter or full stop, to be inserted into other
-// text. Empty if the policy never shares GPUs.
-std::string RuleWithoutActivity(const core::PolicyConfig& policy);
+// text. Empty if the policy never shares GPUs. mig: the GPU is a MIG instance.
+std::string RuleWithoutActivity(const core::PolicyConfig& policy, bool mig);
 
 }  // namespace carma::config

@@ -360,9 +360,9 @@ std::vector<Key> MakeKeys() {
                                                      {"mps", core::SharingMethod::kMps}}),
          AT(collocation), kRestart),
       Of("collocation.streams_sm_cap", "policy.sm_cap for GPUs shared through streams.", SmCap(),
-         AT(streams_sm_cap)),
+         AT(policy.streams_sm_cap)),
       Of("collocation.streams_tasks", "policy.max_tasks_per_gpu for GPUs shared through streams.",
-         Count(1, 48), AT(streams_tasks)),
+         Count(1, 48), AT(policy.streams_tasks)),
       Of("collocation.mps_control", "NVIDIA's MPS control program.",
          NameOrPath("program name or absolute path"), AT(mps_control), kRestart),
       // MPS pipes are Unix sockets, so their paths must be short.

@@ -385,8 +385,8 @@ core::PolicyConfig PolicyFor(const Settings& settings, core::SharingMethod metho
   policy.gangs_take_turns = settings.mps_servers == task::MpsScope::kGpu && !settings.published;
   policy.users_take_turns = settings.mps_servers != task::MpsScope::kShared;
   if (method != core::SharingMethod::kStreams || settings.published) return policy;
-  policy.sm_cap = settings.streams_sm_cap;
-  policy.max_tasks_per_gpu = settings.streams_tasks;
+  policy.sm_cap = policy.streams_sm_cap;
+  policy.max_tasks_per_gpu = policy.streams_tasks;
   return policy;
 }
 

@@ -57,9 +57,7 @@ struct Settings {
   core::PolicyConfig policy;
   // [collocation] Empty means "auto": MPS if NVIDIA's control daemon responds, else streams.
   std::optional<core::SharingMethod> collocation;
-  std::optional<double> streams_sm_cap = 0.40;  // replaces policy.sm_cap under streams
-  int streams_tasks = 3;                        // replaces policy.max_tasks_per_gpu under streams
-  std::string without_mps;                      // why "auto" chose streams; not a key
+  std::string without_mps;     // why "auto" chose streams; not a key
   bool kernel_limits = false;  // the kernel limits GPU memory; set by the daemon, not a key
   std::string without_limits;  // why there are no kernel limits; not a key
   task::MpsScope mps_servers = task::MpsScope::kUser;

@@ -298,12 +298,14 @@ TEST(Settings, FewerTasksMeetWhereTheyShareByStreams) {
   for (const auto method : {core::SharingMethod::kMps, core::SharingMethod::kAlone}) {
     EXPECT_EQ(PolicyFor(settings, method).sm_cap, 0.9);
     EXPECT_EQ(PolicyFor(settings, method).max_tasks_per_gpu, 12);
+    EXPECT_EQ(PolicyFor(settings, method).streams_tasks, 2) << "for shared MIG instances";
   }
 }
 
 TEST(Settings, ThePublishedRulesAreTheSameUnderStreams) {
   const Settings settings = FromText("[policy]\npublished = \"v2\"\nsm_cap = 0.8").settings;
   EXPECT_EQ(PolicyFor(settings, core::SharingMethod::kStreams).sm_cap, 0.8);
+  EXPECT_EQ(settings.policy.streams_sm_cap, 0.8) << "and on MIG instances";
 }
 
 TEST(Settings, PublishedReplacesTheRulesAndIsTheirOrigin) {

@@ -61,7 +61,7 @@ TEST(DoctorGpus, AHealthyGpuHasNoProblems) {
 TEST(DoctorGpus, TheLimitIsThatOfTheSharingMethod) {
   config::Settings settings;
   settings.policy.sm_cap = 0.95;
-  settings.streams_sm_cap = 0.4;
+  settings.policy.streams_sm_cap = 0.4;
   const auto rule = [&](core::SharingMethod method) {
     config::Settings in_force = settings;
     in_force.policy = config::PolicyFor(settings, method);
@@ -71,7 +71,7 @@ TEST(DoctorGpus, TheLimitIsThatOfTheSharingMethod) {
   EXPECT_THAT(rule(core::SharingMethod::kMps), HasSubstr("is at most 95 % (policy.sm_cap)"));
   EXPECT_THAT(rule(core::SharingMethod::kStreams),
               HasSubstr("is at most 40 % (collocation.streams_sm_cap)"));
-  settings.streams_sm_cap.reset();
+  settings.policy.streams_sm_cap.reset();
   EXPECT_THAT(rule(core::SharingMethod::kStreams),
               HasSubstr("not needed (collocation.streams_sm_cap = false)"));
   settings.mapper = "exclusive";
@@ -208,8 +208,10 @@ TEST(DoctorGpus, ReportsInstancesAndTheLackOfWholeGpus) {
       mixed.back().text,
       "1 of 2 boards partitioned: 2 x 3g.20gb; one task each (collocation.share_mig = false)");
   settings.policy.share_mig = true;
-  EXPECT_THAT(CheckDriver(facts, settings).back().text,
-              HasSubstr("under the same rules as whole GPUs"));
+  EXPECT_THAT(CheckDriver(facts, settings).back().text, HasSubstr("shared using streams"));
+  EXPECT_THAT(CheckDriver(facts, settings),
+              ::testing::Contains(::testing::Field(
+                  &Finding::text, HasSubstr("is at most 40 % (collocation.streams_sm_cap)"))));
   (*facts.gpus)[2].reading->counters = gpu::CounterSource::kNone;
   const Finding uncounted = FirstTrouble(CheckDriver(facts, settings));
   EXPECT_EQ(uncounted.topic, "gpu 2");

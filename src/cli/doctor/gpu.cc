@@ -181,7 +181,8 @@ class GpuCheck {
     if (facts_.info.mig) return NoActivityOfInstances();
     std::string text = "no source reports SM activity";
     if (!driver_.dcgm_trouble.empty()) text += " (" + base::Printable(driver_.dcgm_trouble) + ")";
-    if (const std::string rule = config::RuleWithoutActivity(settings_.policy); !rule.empty())
+    if (const std::string rule = config::RuleWithoutActivity(settings_.policy, false);
+        !rule.empty())
       text += "; " + rule;
     Add(Level::kWarn, text,
         "install DCGM 3 or newer" + InstallCommand("", Missing::kDcgm) +
@@ -196,8 +197,8 @@ class GpuCheck {
         "GPUs older than Hopper do not report the SM activity of MIG instances";
     const core::PolicyConfig& policy = settings_.policy;
     if (!policy.share_mig) return Add(Level::kOk, text + "; one task at a time");
-    if (!policy.sm_cap || policy.without_activity == core::WithoutActivity::kMemory)
-      return Add(Level::kOk, text + "; " + config::RuleWithoutActivity(policy));
+    if (!policy.streams_sm_cap || policy.without_activity == core::WithoutActivity::kMemory)
+      return Add(Level::kOk, text + "; " + config::RuleWithoutActivity(policy, true));
     // Utilisation is no substitute, because instances do not report it either.
     Add(Level::kWarn, text + ": tasks do not share this instance, despite collocation.share_mig",
         "set collocation.share_mig = false, or policy.without_sm_activity = \"memory\" to share "
@@ -206,13 +207,15 @@ class GpuCheck {
 
   std::string Rule() const {
     const core::PolicyConfig& policy = settings_.policy;
-    if ((facts_.info.mig && !policy.share_mig) || !core::Shares(policy))
-      return "; one task at a time";
-    const bool by_streams = policy.sharing == core::SharingMethod::kStreams && !settings_.published;
+    const bool mig = facts_.info.mig.has_value();
+    if ((mig && !policy.share_mig) || !core::Shares(policy)) return "; one task at a time";
+    const bool by_streams =
+        core::SharingOn(policy, mig) == core::SharingMethod::kStreams && !settings_.published;
     const char* const key = by_streams ? "collocation.streams_sm_cap" : "policy.sm_cap";
-    if (!policy.sm_cap) return fmt::format("; not needed ({} = false)", key);
+    const std::optional<double>& cap = core::SmCapOn(policy, mig);
+    if (!cap) return fmt::format("; not needed ({} = false)", key);
     return fmt::format("; a task may join others while the mean over {} s is at most {:.0f} % ({})",
-                       settings_.window.count() / 1'000, *policy.sm_cap * 100, key);
+                       settings_.window.count() / 1'000, *cap * 100, key);
   }
 
   void Condition() {
@@ -359,10 +362,9 @@ std::vector<Finding> CheckMig(const DriverFacts& driver, const config::Settings&
   }
   const Division division = DivisionOf(*driver.gpus);
   if (division.profiles.empty()) return findings;
-  const char* const sharing =
-      settings.policy.share_mig
-          ? "shared under the same rules as whole GPUs (collocation.share_mig)"
-          : "one task each (collocation.share_mig = false)";
+  const char* const sharing = settings.policy.share_mig
+                                  ? "shared using streams (collocation.share_mig)"
+                                  : "one task each (collocation.share_mig = false)";
   findings.push_back({"mig", Level::kOk,
                       fmt::format("{} of {} boards partitioned: {}; {}", division.boards.size(),
                                   division.boards.size() + division.whole,

@@ -37,7 +37,6 @@ class Course {
       : config_(config),
         mapper_(mapper),
         line_(line),
-        saturation_(SaturationOf({}, config.sharing)),
         waits_(line.size(), true),
         scores_(line.size(), std::vector<double>(views.size(), kNotThere)),
         may_be_first_(line.size()),
@@ -95,7 +94,7 @@ class Course {
       // In `residents`, runs come before foreign processes.
       std::vector<Neighbour>& residents = gpus_[gpu].residents;
       residents.insert(residents.begin() + static_cast<std::ptrdiff_t>(gpus_[gpu].runs.size()),
-                       OnPart(config_, load, gpus_[gpu].view.compute));
+                       OnPart(load, gpus_[gpu].view));
       gpus_[gpu].runs.push_back(runs_.size());
     }
     runs_.push_back({.left_s = left_s,
@@ -110,11 +109,12 @@ class Course {
     Gpu& gpu = gpus_[index];
     gpu.view.residents = gpu.residents;
     gpu.view.outlook.Forget();
-    const ThroughputEstimate outlook = ThroughputOf(gpu.residents, nullptr, saturation_);
+    const double saturation = SaturationOf({}, SharingOn(config_, gpu.view.mig));
+    const ThroughputEstimate outlook = ThroughputOf(gpu.residents, nullptr, saturation);
     gpu.view.delivered = outlook.delivered;
     gpu.view.slowest = outlook.slowest;
     stale_[index] = true;
-    SlowdownsOf(gpu.residents, saturation_, slowdowns_);
+    SlowdownsOf(gpu.residents, saturation, slowdowns_);
     for (std::size_t i = 0; i < gpu.runs.size(); ++i) {
       Run& run = runs_[gpu.runs[i]];
       const auto part = std::ranges::find(run.gpus, index) - run.gpus.begin();
@@ -227,7 +227,6 @@ class Course {
   const PolicyConfig& config_;
   const Mapper& mapper_;
   std::span<const FutureTask> line_;
-  double saturation_;
   double now_s_ = 0;
   std::vector<Gpu> gpus_;
   std::vector<Run> runs_;

@@ -12,8 +12,8 @@ namespace {
 
 // A GPU's SM activity after one task has joined (sign 1) or left (-1). Under MPS, activities do not
 // add up: one task with 80 % activity shows as 80 %, but two such tasks show as 95 %.
-double ActivityWith(const PolicyConfig& config, double all, int sign, double one) {
-  if (config.sharing != SharingMethod::kMps) return std::clamp(all + sign * one, 0.0, 1.0);
+double ActivityWith(SharingMethod sharing, double all, int sign, double one) {
+  if (sharing != SharingMethod::kMps) return std::clamp(all + sign * one, 0.0, 1.0);
   constexpr double kFull = 0.9999;
   const double of_one = sign * Interference{}.smact_exponent;
   const double idle = (1 - std::min(kFull, all)) * std::pow(1 - std::min(kFull, one), of_one);
@@ -59,7 +59,7 @@ void PreemptionPlan::Refresh(Gpu& gpu) const {
   view.users = gpu.users;
   view.tasks = static_cast<int>(gpu.tasks.size());
   const ThroughputEstimate outlook =
-      ThroughputOf(gpu.residents, nullptr, SaturationOf({}, config_.sharing));
+      ThroughputOf(gpu.residents, nullptr, SaturationOf({}, SharingOn(config_, view.mig)));
   view.delivered = outlook.delivered;
   view.slowest = outlook.slowest;
 }
@@ -72,7 +72,8 @@ void PreemptionPlan::Leave(TaskId task) {
     view.free_mib = std::min(view.total_mib, view.free_mib + at->promised_mib);
     view.claimed_mib = std::max<std::int64_t>(0, view.claimed_mib - at->promised_mib);
     if (view.sm_active)
-      view.sm_active = ActivityWith(config_, *view.sm_active, -1, at->load.load.sm_active);
+      view.sm_active =
+          ActivityWith(SharingOn(config_, view.mig), *view.sm_active, -1, at->load.load.sm_active);
     if (view.utilization)
       view.utilization = std::min(*view.utilization, view.sm_active.value_or(1));
     gpu.tasks.erase(at);
@@ -114,12 +115,13 @@ bool PreemptionPlan::Take(const Need& need) {
                          .promised_mib = std::min(wanted_mib, gpu.view.free_mib),
                          .exclusive = need.exclusive || need.idle_gpu,
                          .sm_share = need.sm_share.value_or(0),
-                         .load = need.load,
+                         .load = OnPart(need.load, gpu.view),
                          .uid = need.uid});
     gpu.view.free_mib -= gpu.tasks.back().promised_mib;
     gpu.view.claimed_mib += gpu.tasks.back().promised_mib;
     if (gpu.view.sm_active)
-      gpu.view.sm_active = ActivityWith(config_, *gpu.view.sm_active, 1, need.load.load.sm_active);
+      gpu.view.sm_active = ActivityWith(SharingOn(config_, gpu.view.mig), *gpu.view.sm_active, 1,
+                                        gpu.tasks.back().load.load.sm_active);
     Refresh(gpu);
   }
   return true;
@@ -170,7 +172,7 @@ std::map<TaskId, double> PreemptionPlan::Slowdowns() const {
   std::map<TaskId, double> slowest;
   std::vector<double> slowdowns;
   for (const Gpu& gpu : gpus_) {
-    SlowdownsOf(gpu.residents, SaturationOf({}, config_.sharing), slowdowns);
+    SlowdownsOf(gpu.residents, SaturationOf({}, SharingOn(config_, gpu.view.mig)), slowdowns);
     for (std::size_t i = 0; i < gpu.tasks.size(); ++i) {
       double& of_task = slowest.try_emplace(gpu.tasks[i].task, 0).first->second;
       of_task = std::max(of_task, slowdowns[i] / gpu.view.pace);

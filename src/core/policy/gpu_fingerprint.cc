@@ -8,9 +8,10 @@ double UseOf(const GpuView& gpu) {
 
 GpuFingerprint FingerprintOf(const PolicyConfig& config, const GpuView& gpu, std::uint64_t crowd) {
   const double activity = gpu.sm_active.value_or(gpu.utilization.value_or(1));
+  const std::optional<double>& cap = SmCapOn(config, gpu.mig);
   return {.takes = gpu.healthy && !gpu.drained && !gpu.exclusive_task,
           .settled = gpu.settled,
-          .quiet = !config.sm_cap || activity <= *config.sm_cap,
+          .quiet = !cap || activity <= *cap,
           .little_used = UseOf(gpu) < kTurnsBelow,
           .free_mib = gpu.free_mib,
           .reserved_for = gpu.reserved_for,

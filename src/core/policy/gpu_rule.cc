@@ -16,8 +16,9 @@ namespace carma::core {
 namespace {
 
 ThroughputEstimate With(const RuleAsked& at) {
-  const Neighbour newcomer = OnPart(at.config, at.need.load, at.gpu.compute);
-  return ThroughputOf(at.gpu.residents, &newcomer, SaturationOf({}, at.config.sharing));
+  const Neighbour newcomer = OnPart(at.need.load, at.gpu);
+  return ThroughputOf(at.gpu.residents, &newcomer,
+                      SaturationOf({}, SharingOn(at.config, at.gpu.mig)));
 }
 
 constexpr double ToDouble(auto number) {

@@ -176,7 +176,7 @@ bool CheckIdle(const Question& q) {
 }
 
 bool CheckTaskCount(const Question& q) {
-  if (q.gpu.tasks < q.config.max_tasks_per_gpu) return true;
+  if (q.gpu.tasks < (q.gpu.mig ? q.config.streams_tasks : q.config.max_tasks_per_gpu)) return true;
   return NotNow(q, ReasonCode::kTasksPerGpu, [&] {
     return fmt::format("GPU {} already has {}, the maximum allowed.", q.gpu.index,
                        base::Counted(q.gpu.tasks, "task"));
@@ -261,6 +261,7 @@ bool CheckMemory(const Question& q) {
 
 bool CheckWithoutActivity(const Question& q) {
   const GpuView& gpu = q.gpu;
+  const double cap = *SmCapOn(q.config, gpu.mig);
   if (q.config.without_activity == WithoutActivity::kMemory) return true;
   if (q.config.without_activity == WithoutActivity::kNever || !gpu.utilization) {
     return NotNow(q, ReasonCode::kGpuHealth, [&] {
@@ -268,26 +269,27 @@ bool CheckWithoutActivity(const Question& q) {
                          gpu.index, base::Counted(gpu.tasks, "task"));
     });
   }
-  if (*gpu.utilization <= *q.config.sm_cap) return true;
+  if (*gpu.utilization <= cap) return true;
   return NotNow(q, ReasonCode::kSmBusy, [&] {
     return fmt::format(
         "GPU {} does not report SM activity and ran kernels {} % of the time, above the cap of {} "
         "%.",
-        gpu.index, Percent(*gpu.utilization), Percent(*q.config.sm_cap));
+        gpu.index, Percent(*gpu.utilization), Percent(cap));
   });
 }
 
 bool CheckActivity(const Question& q) {
-  if (!q.config.sm_cap || q.relaxed || IsJudgedByGain(q)) return true;
   const GpuView& gpu = q.gpu;
+  const std::optional<double>& cap = SmCapOn(q.config, gpu.mig);
+  if (!cap || q.relaxed || IsJudgedByGain(q)) return true;
   if (!gpu.sm_active) {
     if (gpu.tasks == 0) return true;
     return CheckWithoutActivity(q);
   }
-  if (*gpu.sm_active <= *q.config.sm_cap) return true;
+  if (*gpu.sm_active <= *cap) return true;
   return NotNow(q, ReasonCode::kSmBusy, [&] {
     return fmt::format("GPU {} has {} % SM activity, above the cap of {} %.", gpu.index,
-                       Percent(*gpu.sm_active), Percent(*q.config.sm_cap));
+                       Percent(*gpu.sm_active), Percent(*cap));
   });
 }
 
@@ -299,7 +301,7 @@ bool CheckTurns(const Question& q) {
       gpu.residents.first(std::min(gpu.residents.size(), static_cast<std::size_t>(gpu.tasks)));
   const std::uint32_t user = q.need.load.load.user;
   const auto computes_beside = [user](const Neighbour& each) { return each.load.user == user; };
-  if (std::ranges::all_of(tasks, computes_beside) || q.need.takes_turns ||
+  if (gpu.mig || std::ranges::all_of(tasks, computes_beside) || q.need.takes_turns ||
       q.config.pacing != Pacing::kImmediate) {
     return true;
   }
@@ -331,9 +333,9 @@ bool CheckThroughput(const Question& q) {
   const bool limited = gpu.limited || q.need.load.max_slowdown < kAnySlowdown;
   const bool alone = gpu.residents.empty();
   if ((alone && gpu.compute >= 1) || (!limited && !IsJudgedByGain(q))) return true;
-  const Neighbour newcomer = OnPart(q.config, q.need.load, gpu.compute);
+  const Neighbour newcomer = OnPart(q.need.load, gpu);
   const ThroughputEstimate& with =
-      gpu.outlook.With(gpu.residents, newcomer, SaturationOf({}, q.config.sharing));
+      gpu.outlook.With(gpu.residents, newcomer, SaturationOf({}, SharingOn(q.config, gpu.mig)));
   if (!with.bearable) {
     return NotNow(q, ReasonCode::kSlowdown, [&] {
       if (alone) {

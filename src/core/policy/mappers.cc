@@ -52,11 +52,11 @@ class RoundRobin : public Mapper {
 // small tasks are easy to place at the end. docs/server/policies.md has the formula.
 class ByWork : public Mapper {
  public:
-  explicit ByWork(const PolicyConfig& config)
-      : config_(config), saturation_(SaturationOf({}, config.sharing)) {}
+  explicit ByWork(const PolicyConfig& config) : config_(config) {}
   double Score(const Need& need, const GpuView& gpu) const override {
-    const Neighbour newcomer = OnPart(config_, need.load, gpu.compute);
-    const ThroughputEstimate& with = gpu.outlook.With(gpu.residents, newcomer, saturation_);
+    const Neighbour newcomer = OnPart(need.load, gpu);
+    const ThroughputEstimate& with =
+        gpu.outlook.With(gpu.residents, newcomer, SaturationOf({}, SharingOn(config_, gpu.mig)));
     const double length = need.alone ? std::min(1.0, base::Seconds(*need.alone) / kLongS) : 1.0;
     const double taken = ShareOf(need.memory_mib.value_or(0), gpu);
     const double left = need.nobody_behind ? 0 : ShareOf(gpu.free_mib, gpu) - taken;
@@ -77,7 +77,6 @@ class ByWork : public Mapper {
     return static_cast<double>(mib) / static_cast<double>(std::max<std::int64_t>(1, gpu.total_mib));
   }
   PolicyConfig config_;
-  double saturation_;
 };
 
 // Ranks GPUs by the configured expression (policy.score).

@@ -168,11 +168,10 @@ Neighbour NeighbourOf(const PolicyConfig& config, const TaskRequest& request,
           .doubt = DoubtOf(profile, mps)};
 }
 
-Neighbour OnSmaller(const PolicyConfig& config, const Neighbour& whole, double compute) {
+Neighbour OnInstance(const Neighbour& whole, double compute) {
   Neighbour part = whole;
   part.cramped = std::max(1.0, whole.load.sm_active / compute);
-  part.load.sm_active = std::min(1.0, whole.load.sm_active / compute);
-  if (config.sharing != SharingMethod::kMps) part.load = AsTurns({}, part.load);
+  part.load = AsTurns({}, {.sm_active = std::min(1.0, whole.load.sm_active / compute)});
   return part;
 }
 

@@ -93,7 +93,11 @@ struct PolicyConfig : MapperValues {
   SharingMethod sharing = SharingMethod::kMps;
   bool settle = true;          // close a GPU after a placement until its window shows the task
   int max_tasks_per_gpu = 16;  // MPS allows 48 clients per device
-  bool idle_first = false;     // tasks go to idle GPUs first, whatever the mapper
+  // Replace sm_cap and max_tasks_per_gpu on shared MIG instances and, through config::PolicyFor,
+  // on servers that share GPUs through streams.
+  std::optional<double> streams_sm_cap = 0.40;
+  int streams_tasks = 3;
+  bool idle_first = false;  // tasks go to idle GPUs first, whatever the mapper
   // If true, margin, floor and SM cap are waived for every task on an empty GPU. Otherwise, they
   // are waived only for tasks that need an empty GPU.
   bool waive_on_idle = true;
@@ -190,12 +194,21 @@ struct Need {
 Neighbour NeighbourOf(const PolicyConfig& config, const TaskRequest& request,
                       const Profile& profile);
 
+// How tasks share a GPU. Tasks on a MIG instance take turns, whatever method the server uses.
+inline SharingMethod SharingOn(const PolicyConfig& config, bool mig) {
+  return mig ? SharingMethod::kStreams : config.sharing;
+}
+inline const std::optional<double>& SmCapOn(const PolicyConfig& config, bool mig) {
+  return mig ? config.streams_sm_cap : config.sm_cap;
+}
+
 // The same task on a MIG instance with a fraction `compute` of the GPU's SMs (GpuView::compute). It
 // keeps the instance busier than a whole GPU, and runs longer if it needs more SMs than the
 // instance has.
-Neighbour OnSmaller(const PolicyConfig& config, const Neighbour& whole, double compute);
-inline Neighbour OnPart(const PolicyConfig& config, const Neighbour& whole, double compute) {
-  return compute >= 1 ? whole : OnSmaller(config, whole, compute);
+Neighbour OnInstance(const Neighbour& whole, double compute);
+// gpu: a GpuView or a GpuInfo.
+inline Neighbour OnPart(const Neighbour& whole, const auto& gpu) {
+  return gpu.mig ? OnInstance(whole, gpu.compute) : whole;
 }
 // True if the site has configured rules of its own (require, score).
 bool HasOwnRules(const PolicyConfig& config);

@@ -153,18 +153,27 @@ TEST(Guards, OnAGpuWithATask) {
         Fit::kNotNow, ReasonCode::kGpuMemory},
        {"an instance with a task", [](C&, Need&, GpuView& g) { g.mig = true; }, Fit::kNotNow,
         ReasonCode::kExclusive},
-       {"a shared instance with a task",
+       {"a shared instance at its cap",
         [](C& c, Need&, GpuView& g) {
           g.mig = true;
           c.share_mig = true;
+          g.sm_active = 0.4;
         }},
-       {"a shared instance above the cap",
+       {"a shared instance above its cap, which is that of streams",
         [](C& c, Need&, GpuView& g) {
           g.mig = true;
           c.share_mig = true;
-          g.sm_active = 0.9;
+          g.sm_active = 0.41;
         },
         Fit::kNotNow, ReasonCode::kSmBusy},
+       {"as many tasks as may take turns on an instance",
+        [](C& c, Need&, GpuView& g) {
+          g.mig = true;
+          c.share_mig = true;
+          g.sm_active = 0.1;
+          g.tasks = 3;
+        },
+        Fit::kNotNow, ReasonCode::kTasksPerGpu},
        {"a closed instance for a task of two GPUs",
         [](C& c, Need& n, GpuView& g) {
           g.mig = true;
@@ -418,6 +427,28 @@ TEST(Guards, TasksThatTakeTurnsShareOnlyLittleUsedGpus) {
   need.takes_turns = false;
   there.front().load.user = 7;
   EXPECT_EQ(FitOf(config, need, gpu), Fit::kFits) << "tasks of one user compute side by side";
+}
+
+TEST(Guards, TasksOnASharedInstanceTakeTurnsEvenUnderMps) {
+  PolicyConfig config = Rules();
+  config.sharing = SharingMethod::kMps;
+  config.share_mig = true;
+  // Side by side, each task would take 1.2 times as long; in turns, 1.3 times.
+  Need need{.memory_mib = 1'000,
+            .load = {.load = {0.3, 0.5, 0.4, 7}, .max_slowdown = 1.25},
+            .task = TaskId{7}};
+  GpuView gpu = Busy();
+  gpu.sm_active = 0.3;
+  std::vector<Neighbour> there{OnPart({.load = {0.3, 0.5, 0.4, 7}}, gpu)};
+  gpu.residents = there;
+  EXPECT_EQ(FitOf(config, need, gpu), Fit::kFits);
+  gpu.mig = true;
+  there = {OnPart({.load = {0.3, 0.5, 0.4, 8}}, gpu)};
+  gpu.residents = there;
+  gpu.outlook.Forget();
+  EXPECT_EQ(CheckGuards(config, need, gpu).reason.code, ReasonCode::kSlowdown);
+  need.load.max_slowdown = 1.5;
+  EXPECT_EQ(FitOf(config, need, gpu), Fit::kFits) << "also beside another user's task";
 }
 
 TEST(Mappers, OnlyExclusiveNeverShares) {

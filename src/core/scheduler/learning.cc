@@ -29,15 +29,15 @@ void NoteProgress(State& state, TaskId id) {
   life.done_at = state.now;
   life.speed = 1;
   std::vector<double> slowdowns;
-  for (const GpuIndex gpu : state.ledger.GpusOf(id)) {
-    life.speed = std::min(life.speed, state.gpus.all[Number(gpu)].pace);
-    const std::span<const Resident> residents = state.ledger.ResidentsOf(gpu);
-    const std::vector<Neighbour>& loads = state.gpus.all[Number(gpu)].residents;
-    const auto at = std::ranges::find(residents, id, &Resident::task) - residents.begin();
-    if (loads.size() <= static_cast<std::size_t>(at)) continue;  // `loads` is still being filled
-    SlowdownsOf(loads, SaturationOf({}, state.config.sharing), slowdowns);
-    life.speed = std::min(
-        life.speed, state.gpus.all[Number(gpu)].pace / slowdowns[static_cast<std::size_t>(at)]);
+  for (const GpuIndex index : state.ledger.GpusOf(id)) {
+    const GpuState& gpu = state.gpus.all[Number(index)];
+    life.speed = std::min(life.speed, gpu.pace);
+    const std::span<const Resident> residents = state.ledger.ResidentsOf(index);
+    const auto at = static_cast<std::size_t>(std::ranges::find(residents, id, &Resident::task) -
+                                             residents.begin());
+    if (gpu.residents.size() <= at) continue;  // they are still being filled in
+    SlowdownsOf(gpu.residents, SaturationOf({}, SharingOn(state.config, gpu.info.mig)), slowdowns);
+    life.speed = std::min(life.speed, gpu.pace / slowdowns[at]);
   }
 }
 
@@ -145,15 +145,14 @@ void LookAtResidents(State& state, GpuIndex index) {
     Neighbour neighbour = NeighbourOf(state.config, task.request, profile);
     if (neighbour.load.user == kNoMpsClient)
       neighbour.load.user |= static_cast<std::uint32_t>(Number(resident.task));
-    gpu.residents.push_back(OnPart(state.config, neighbour, gpu.info.compute));
+    gpu.residents.push_back(OnPart(neighbour, gpu.info));
     gpu.users.push_back(task.request->uid);
   }
   // Foreign processes also use the GPU's SMs, to an unknown extent.
   if (gpu.sample && gpu.sample->foreign_processes > 0)
-    gpu.residents.push_back(
-        OnPart(state.config, {.load = NeighbourOf(state.config, {}, {}).load}, gpu.info.compute));
+    gpu.residents.push_back(OnPart({.load = NeighbourOf(state.config, {}, {}).load}, gpu.info));
   const ThroughputEstimate outlook =
-      ThroughputOf(gpu.residents, nullptr, SaturationOf({}, state.config.sharing));
+      ThroughputOf(gpu.residents, nullptr, SaturationOf({}, SharingOn(state.config, gpu.info.mig)));
   gpu.delivered = outlook.delivered;
   gpu.slowest = outlook.slowest;
   gpu.limited = std::ranges::any_of(
@@ -165,12 +164,13 @@ void LookAtResidents(State& state, GpuIndex index) {
 void LearnActivity(State& state, GpuIndex index) {
   const GpuState& gpu = state.gpus.all[Number(index)];
   const std::span<const Resident> residents = state.ledger.ResidentsOf(index);
+  const SharingMethod sharing = SharingOn(state.config, gpu.info.mig);
   const std::optional<SeenActivity> seen =
-      ActivityOf(*gpu.sample, residents, gpu.crowd_changed, state.config.sharing);
+      ActivityOf(*gpu.sample, residents, gpu.crowd_changed, sharing);
   if (!seen) return;
   // The activities of tasks that take turns cannot be separated.
   const auto user = [](const Neighbour& each) { return each.load.user; };
-  const bool take_turns = state.config.sharing == SharingMethod::kMps && !gpu.residents.empty() &&
+  const bool take_turns = sharing == SharingMethod::kMps && !gpu.residents.empty() &&
                           std::ranges::any_of(gpu.residents, [&](const auto& each) {
                             return user(each) != user(gpu.residents[0]);
                           });
@@ -288,8 +288,9 @@ void ShowActivity(const State& state, GpuIndex index, Time at, GpuView& view) {
   for (std::size_t i = 0; i < residents.size() && i < view.residents.size(); ++i)
     loads.push_back(view.residents[i].load);
   std::vector<double> speeds(loads.size());
-  Speeds({}, state.config.sharing, loads, speeds);
-  view.sm_active = std::max(*view.sm_active, SmActivity({}, state.config.sharing, loads, speeds));
+  const SharingMethod sharing = SharingOn(state.config, view.mig);
+  Speeds({}, sharing, loads, speeds);
+  view.sm_active = std::max(*view.sm_active, SmActivity({}, sharing, loads, speeds));
 }
 
 // If the bound were promised, the first task of a kind would wait for an empty GPU while the

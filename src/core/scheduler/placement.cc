@@ -303,9 +303,9 @@ Choice Chosen(const State& state, const TaskRecord& task, const std::vector<GpuV
       first.sm_active ? fmt::format("{:.0f} %", *first.sm_active * 100) : "unknown");
   if (!first.residents.empty()) {
     const Need need = NeedNow(state, task);
-    const Neighbour newcomer = OnPart(state.config, need.load, first.compute);
-    const ThroughputEstimate with =
-        ThroughputOf(first.residents, &newcomer, SaturationOf({}, state.config.sharing));
+    const Neighbour newcomer = OnPart(need.load, first);
+    const ThroughputEstimate with = ThroughputOf(
+        first.residents, &newcomer, SaturationOf({}, SharingOn(state.config, first.mig)));
     choice.why += fmt::format(
         " Expected to add {:.2f} to the GPU's throughput of {:.2f} and to take {:.1f} times as "
         "long as when running alone{}.",

@@ -259,6 +259,8 @@ Result<PolicyConfig> AsPublished(std::string_view era, PolicyConfig base) {
     config.floor_mib = 0;
     config.use_given_memory = false;
   }
+  config.streams_sm_cap = config.sm_cap;
+  config.streams_tasks = config.max_tasks_per_gpu;
   if (era == "thesis") {
     config.pacing = Pacing::kThesis;
     config.settle = false;

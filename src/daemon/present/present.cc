@@ -96,8 +96,10 @@ void AddActivity(core::GpuIndex gpu, const Engine& engine, const Monitor& monito
   if (!last) return;
   AddMetrics(*last, view);
   view.activity_source = base::WordOf(last->counters);
-  if (!last->sm_active)
-    view.activity_rule = config::RuleWithoutActivity(engine.scheduler().config());
+  if (last->sm_active) return;
+  const core::Scheduler& scheduler = engine.scheduler();
+  view.activity_rule =
+      config::RuleWithoutActivity(scheduler.config(), scheduler.GpuInfos()[core::Number(gpu)].mig);
 }
 
 void AddStrangers(const GpuUse& use, const ProcessFaces& faces, api::GpuView& view) {
@@ -460,8 +462,10 @@ std::string CollocationLine(const config::Settings& settings, const Monitor* mon
                        });
   if (!divided) return line;
   line += ". mig: a MIG instance ";
-  line += settings.policy.share_mig ? "is shared using streams, like a whole GPU"
-                                    : "holds one task at a time";
+  line += settings.policy.share_mig
+              ? fmt::format("is shared using streams by at most {}",
+                            base::Counted(settings.policy.streams_tasks, "task"))
+              : "holds one task at a time";
   return line + "; the hardware enforces its memory and SM limits";
 }
 

@@ -34,7 +34,7 @@ TEST(SimulateMachine, AnInstanceTakesOneTaskUnlessItIsShared) {
   options.collocation = core::SharingMethod::kMig;
   options.mig_instances = 2;
   options.policy.margin_mib = 0;
-  options.policy.sm_cap.reset();
+  options.policy.streams_sm_cap.reset();
   const std::vector<Arrival> four(4, {Duration{0}, &small});
   // Two tasks wait for the two before them.
   EXPECT_GT(Play(MakeWorld("A100-40GB"), four, options).totals.waiting_s, 500);

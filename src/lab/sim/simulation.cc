@@ -34,6 +34,7 @@ constexpr base::Duration kProgressGap{30'000};
 core::PolicyConfig WithoutCarma(core::PolicyConfig policy, Gres gres) {
   policy.mapper = gres == Gres::kGpu ? core::kNeverSharing : "first-fit";
   policy.sm_cap.reset();
+  policy.streams_sm_cap.reset();
   policy.settle = false;
   policy.use_given_memory = false;
   policy.floor_mib = 0;
@@ -42,6 +43,7 @@ core::PolicyConfig WithoutCarma(core::PolicyConfig policy, Gres gres) {
   policy.max_slowdown.reset();
   policy.require.reset();
   policy.max_tasks_per_gpu = kMostOnGpu;
+  policy.streams_tasks = kMostOnGpu;
   policy.order = core::QueueOrder::kFifo;
   policy.limits.clear();
   return policy;
@@ -59,6 +61,7 @@ core::PolicyConfig PolicyOf(const RunOptions& options) {
   if (options.monitor.mode == MonitorOptions::Mode::kNone) {
     policy.settle = false;
     policy.sm_cap.reset();
+    policy.streams_sm_cap.reset();
   }
   return policy;
 }
