@@ -11,10 +11,9 @@ namespace {
 using Needs = std::map<double, double>;  // amount -> MiB, non-decreasing
 
 constexpr double kFarthest = 4;  // predictions reach at most this factor beyond the measured range
-// Safety margins, as fractions of the predicted memory. kBeyondAllowance is added only above the
-// largest measured amount; it is a fraction of the predicted growth beyond the memory measured
-// there. In sweeps over batch sizes on one GPU, 95 % of the values are within these margins
-// (docs/evidence/estimators.md).
+// Safety margins, as fractions of the predicted memory. kBeyondAllowance applies only above the
+// largest measured amount, and only to the growth predicted beyond it. In sweeps over batch sizes
+// on one GPU, 95 % of the values are within these margins (docs/evidence/estimators.md).
 constexpr double kAllowance = 0.06;
 constexpr double kFewAllowance = 0.06;  // additional margin with two amounts; smaller with more
 constexpr double kBeyondAllowance = 0.2;

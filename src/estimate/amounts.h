@@ -26,11 +26,11 @@ struct Interpolation {
   bool between = false;        // true: between known amounts; false: outside them
 };
 
-// Predicts the memory needed at `amount`. Memory is assumed to be an increasing convex function of
-// the amount. Between two known amounts, the memory needed is therefore on or below the straight
-// line through them. Above the largest amount, it rises at least as steeply as the steepest of
-// these lines. Empty if there are fewer than two known amounts, or if `amount` is below a quarter
-// of the smallest or above four times the largest.
+// Predicts the memory needed at `amount`. Assumes that memory is an increasing convex function of
+// the amount. Between two known amounts, the memory is therefore on or below the straight line
+// through them. Above the largest amount, it rises at least as steeply as the steepest of these
+// lines. Empty if fewer than two amounts are known, or if `amount` is below a quarter of the
+// smallest or above four times the largest.
 std::optional<Interpolation> Interpolate(std::span<const Sighting> seen, double amount);
 
 }  // namespace carma::estimate

@@ -1,6 +1,5 @@
-// Computes how much memory a server promises to a task, based on the user's own figure, the
-// configured estimator, and the results of finished tasks. Used by the daemon, the simulator and
-// `carma estimate`.
+// Computes how much memory a server promises to a task, from the user's own figure, the configured
+// estimator, and the results of finished tasks.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +22,7 @@
 
 namespace carma::estimate {
 
-// Server settings used to appraise every task.
+// Server settings that every estimate uses.
 struct AppraisalRules {
   std::string method = "auto";  // a name in Estimators()
   double coverage = 0.9;        // 0: the point estimate is promised

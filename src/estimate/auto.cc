@@ -107,8 +107,8 @@ class OfAmounts {
     seen.push_back({amount, run.measured_mib + std::llround(shift_mib), run.ran_out});
   }
 
-  // How much more memory a process uses on type `to` than on type `from` before it allocates its
-  // first tensor. 0 if the context of either type is unknown.
+  // How much larger the CUDA context is on type `to` than on type `from`. 0 if either context is
+  // unknown.
   double ContextShift(const std::string& from, const std::string& to) const {
     const Site there = question_.history->SiteFor(from);
     const Site here = question_.history->SiteFor(to);
@@ -205,10 +205,9 @@ double* TermOf(Answer& answer, std::string_view name) {
   return found == answer.terms.end() ? nullptr : &found->mib;
 }
 
-// Fragmentation in earlier runs, as a share of the allocated memory, in ascending order.
-// Fragmentation is the memory that PyTorch's allocator reserved beyond what it had allocated. Uses
-// all runs of this program by the same user that reported their allocated memory, including those
-// that ran out of memory.
+// Fragmentation in earlier runs, in ascending order: memory that PyTorch's allocator reserved but
+// had not allocated, as a share of the allocated memory. Uses all runs of this program by the same
+// user that reported their allocated memory, including those that ran out of memory.
 std::vector<double> GapsOf(const Question& question, double context_mib) {
   std::vector<double> gaps;
   if (question.history == nullptr || question.kin.empty()) return gaps;

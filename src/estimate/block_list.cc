@@ -20,9 +20,9 @@ constexpr std::int64_t kMaxMambaChannels = 10'000'000;
 // With 16-bit weights, the loop also keeps a copy of the state.
 constexpr double kScanBytes = 3 * 4;
 constexpr double kScanCopyBytes = 2;
-// Additional elements for each channel: the inputs and outputs of two activations (one after the
-// convolution, one for the time steps), the sum that the gate multiplies, and the activated gate.
-// With 16-bit weights, there is also an fp32 copy of the input.
+// Elements per channel that the loop keeps in addition: the inputs and outputs of two activations
+// (one after the convolution, one for the time steps), the sum that the gate multiplies, and the
+// activated gate. With 16-bit weights, the loop also keeps an fp32 copy of the input.
 constexpr double kLoopElements = 6;
 
 constexpr std::size_t kMaxLevels = 16;
@@ -229,8 +229,8 @@ class Builder {
     Adapt(width, text, share, 0, level.depth);  // the text tokens are too few to count
   }
 
-  // Adds the adapters of `count` attention layers, each `width` wide. Keys and values are computed
-  // from vectors of width `read`, of which there are `tokens` for each token of the model.
+  // Adds the adapters of `count` attention layers, each `width` wide. For each token of the model,
+  // keys and values are computed from `tokens` vectors of width `read`.
   void Adapt(double width, double read, double share, double tokens, double count) {
     const auto add = [&](AdaptedMatrices& matrices, double in, double per_token) {
       matrices.inputs += count * per_token * in;

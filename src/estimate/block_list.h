@@ -11,7 +11,8 @@ class JsonReader;
 namespace carma::estimate {
 
 // What one block keeps for its backward pass, in elements per token of the model. A token of a
-// U-Net is a pixel of the U-Net's input, so a block at half the resolution counts as a quarter.
+// U-Net is a pixel of the U-Net's input, so a block at half the resolution has a quarter of a pixel
+// per token.
 struct BlockKeeps {
   double parameters = 0;
   double input = 0;  // the block's input; a recomputed block keeps nothing else

@@ -77,9 +77,9 @@ std::string_view ModelOf(const task::Observation& run) {
   return run.relation.empty() ? run.signature : run.relation;
 }
 
-// Runs of models small enough to reveal the constant: those below kMostSmallMib. If there are too
-// few, uses the kLeastCalibration smallest models below four times that size, although they reveal
-// the constant less reliably (ShiftOf).
+// Runs of models small enough to reveal the constant: those below kMostSmallMib. If there are fewer
+// than kLeastCalibration such models, adds the next larger ones, up to four times that size,
+// although they reveal the constant less reliably (ShiftOf).
 Taught SmallOf(const Taught& taught) {
   constexpr double kStillSmallMib = 4 * kMostSmallMib;
   Taught rising = taught;
@@ -150,9 +150,8 @@ double ErrorOf(const Site& site, const task::Observation& run) {
   return std::abs(PredictedMib(site, run) / static_cast<double>(run.measured_mib) - 1);
 }
 
-// How far the measured base is from the built-in one (shown_mib), and how far to shift the built-in
-// one (used_mib). used_mib is 0 if the formula's error for such small models can explain the
-// difference.
+// shown_mib: how far the measured base is from the built-in one. used_mib: how far to shift the
+// built-in base; 0 if the formula's error for such small models can explain the difference.
 struct Shift {
   double shown_mib = 0;
   double doubt_mib = 0;

@@ -118,10 +118,12 @@ std::unique_ptr<Estimator> MakeGpuMemNetMlp();
 std::unique_ptr<Estimator> MakeGpuMemNetTransformer();
 // Measured peaks of earlier runs of the same training job.
 std::unique_ptr<Estimator> MakeFromHistory();
-// Tries these methods in order and uses the first that has an answer: history; runs of the same
-// training job with other batch sizes or sample lengths; the closed form if a config.json is named,
-// otherwise the structural formula; this user's runs of the same program with other settings.
-// kNotFound if no method has an answer.
+// Tries these methods in order and uses the first that has an answer:
+// - history
+// - runs of the same training job with other batch sizes or sample lengths
+// - the closed form if a config.json is named, otherwise the structural formula
+// - this user's runs of the same program with other settings
+// Returns kNotFound if no method has an answer.
 std::unique_ptr<Estimator> MakeAuto();
 
 struct EstimatorEntry {

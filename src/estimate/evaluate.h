@@ -97,12 +97,12 @@ struct LeftOut {
   std::string kind = {};  // runs of one kind are predicted about equally well
 };
 
-// Corrects each run's answer using the runs of all other groups. The point is multiplied by the
-// median of measured / point over these runs. The bound is multiplied by the conformal quantile of
-// measured / bound at `coverage` over the runs of the same kind. If there are too few runs of that
-// kind, the bound is instead the point multiplied by a factor: the quantile of measured / point
-// over all of these runs, with its margin (factor - 1) doubled. A run has no answer if there is no
-// other group. parts: one per outcome.
+// Corrects each run's answer with factors learned from the runs of all other groups. The point's
+// factor is the median of measured / point. The bound's factor is the conformal quantile of
+// measured / bound at `coverage` over the runs of the same kind. If that kind has too few runs, the
+// bound is instead the uncorrected point times the quantile of measured / point over all these
+// runs, with the margin (factor - 1) doubled. A run has no answer if there is no other group.
+// parts: one per outcome.
 std::vector<Outcome> LeaveOut(std::span<const Outcome> outcomes, const std::vector<LeftOut>& parts,
                               double coverage);
 

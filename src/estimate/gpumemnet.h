@@ -17,7 +17,7 @@ namespace carma::estimate {
 
 // Converts class probabilities to MiB. Does not set `method` or `warnings`.
 //   classes  the most probable class; for MLPs also the most probable class at twice the width
-//   point    mean of the class points, weighted by probability and kept within the most probable
+//   point    mean of the class points, weighted by probability and clamped to the most probable
 //            class. A class point is the median peak of the training runs in the class.
 //   bound    upper edge of the lowest classes that together reach `coverage`. The last class has no
 //            upper edge, so a bound of probabilities.size() * class_mib means only that the task
@@ -26,9 +26,9 @@ namespace carma::estimate {
 Answer AnswerFromClasses(std::span<const double> probabilities, std::span<const float> points,
                          std::int64_t class_mib, model::Family family, double coverage);
 
-// The class that gpumemnet-transformer predicts for a convolutional network similar to its training
-// data: all rows of the network are leaves, it is trained with Adam in fp32, and all its aggregates
-// are within the range of the training data.
+// The memory class that gpumemnet-transformer predicts for a convolutional network. The network
+// must be similar to the training data: all its rows are leaves, it is trained with Adam in fp32,
+// and its aggregates are within the range seen in training.
 struct AlikeClass {
   std::int64_t low_mib = 0;
   std::optional<std::int64_t> high_mib;  // upper edge of the class; empty: no upper edge

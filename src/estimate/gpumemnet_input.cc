@@ -71,7 +71,7 @@ std::size_t Different(const std::vector<Row>& sorted) {
 
 std::vector<LayerToken> Tokens(std::vector<Row> rows, double batch) {
   std::ranges::sort(rows);
-  // The loop terminates because a step of 64 rounds every size to e^0.
+  // The loop terminates because a large enough step rounds every size to 0.
   for (double step = 1.0 / 64; Different(rows) > kMaxTokens; step *= 2) {
     for (Row& row : rows) row = Rounded(row, step);
     std::ranges::sort(rows);

@@ -38,8 +38,8 @@ std::string_view NetworkKindName(NetworkKind kind);  // "mlp", "transformer"
 //                  feedforward.out (pre-norm, ReLU); norm, hidden [h, d + F] of the first token
 //                  and the aggregates (ReLU), output
 //     layers.mean, layers.scale [3] standardise the layer sizes
-// Equal layers are merged into one token, and its attention weight is multiplied by their number.
-// An encoder without positions computes exactly the same result from the unmerged sequence.
+// Equal layers are merged into one token, whose attention weight is multiplied by their number. The
+// result is exactly that of the unmerged sequence, because the encoder does not encode positions.
 class Network {
  public:
   // Returns kInvalid ("path: what, expected") for an unknown format, family or input; for tensors

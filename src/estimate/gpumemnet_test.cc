@@ -404,9 +404,8 @@ class GpuMemNetTest : public ::testing::TestWithParam<NetworkKind> {
 INSTANTIATE_TEST_SUITE_P(Kinds, GpuMemNetTest, ::testing::ValuesIn(kKinds),
                          [](const auto& kind) { return std::string(NetworkKindName(kind.param)); });
 
-// By the rule of thumb for perceptrons with Adam (1454 MiB of context plus 5.2 times the
-// parameters), these networks are well inside a class, so a trained network must predict that
-// class.
+// A rule of thumb for perceptrons with Adam is 1454 MiB of context plus 5.2 times the parameters.
+// It puts these networks well inside a class, so a trained network must predict that class.
 TEST_P(GpuMemNetTest, PredictsPlainPerceptrons) {
   struct Case {
     int layers;

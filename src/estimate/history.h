@@ -26,23 +26,24 @@ struct Recollection {
   std::vector<std::string> remarks;  // one sentence each
 };
 
-// Predicts from `runs`, which must be newest first and not empty. Uses only the runs on `gpu_type`
-// if there are any, and all runs otherwise. point: the weighted 75th percentile of the peaks.
-// Weights halve every two runs, so the point rises immediately but takes four runs to fall. bound:
-// the highest peak whose weight is at least a twentieth of the newest peak's weight, plus a margin
-// of 10 % for a single run, falling to 3 % for four or more runs. The margin covers peaks between
-// two readings one second apart, and occasional algorithm searches by cuDNN. Its values were
-// chosen, not fitted. If no run has succeeded since the last run that ran out of memory, point and
-// bound are at least 10 % above the memory of that run.
+// Predicts from `runs`, which must be newest first and not empty. If any of them are on `gpu_type`,
+// uses only those.
+//   point  weighted 75th percentile of the peaks. Weights halve every two runs, so the point rises
+//          immediately but takes four runs to fall.
+//   bound  highest peak that has at least a twentieth of the newest peak's weight, plus a margin.
+//          The margin is 10 % for a single run and falls to 3 % for four or more. It was chosen,
+//          not fitted. It covers peaks between two readings, and algorithm searches by cuDNN.
+// If no run has succeeded since the last run that ran out of memory, point and bound are at least
+// 10 % above the memory of that run.
 Recollection Recollect(std::span<const task::Observation> runs, const std::string& gpu_type);
 
 // The GPU types of a server, with their speed relative to the fastest type (core::PacesOf).
 using Paces = std::map<std::string, double>;
 
 // How a task with these earlier runs uses a GPU of type `gpu_type`. runs: as for Recollect(), but
-// may be empty. The SM activity comes from the newest run on this type, or from the newest run on
-// any type if there is none. The run time is the median of the newest five runs on the server's
-// types, converted to the fastest type. `gpu_type` always counts as one of the server's types.
+// may be empty. The SM activity comes from the newest run on this type, or else from the newest run
+// on any type. The run time is the median of the newest five runs on the server's types, converted
+// to the fastest type. `gpu_type` always counts as one of the server's types.
 core::Profile ProfileFrom(std::span<const task::Observation> runs, const std::string& gpu_type,
                           const Paces& paces);
 
@@ -82,9 +83,9 @@ class History {
   std::map<std::uint64_t, task::Observation> runs_;  // in order of arrival
   std::uint64_t next_key_ = 0;
   Runs by_signature_, by_kin_;
-  // An index that saves Calibrate() from reading all runs. with_formula_: the runs with a formula
-  // result. newest_: for each GPU type and signature, the newest of these runs that had enough
-  // memory.
+  // These two save Calibrate() from reading all runs. with_formula_: the runs with a formula
+  // result. newest_: the newest of these for each GPU type and signature, without runs that ran out
+  // of memory.
   std::set<std::uint64_t> with_formula_;
   std::map<std::pair<std::string, std::string>, std::uint64_t> newest_;
   mutable std::map<std::string, Site> sites_;  // by GPU type; "": any other type; filled on demand

@@ -6,8 +6,8 @@
 
 namespace carma::estimate {
 
-// The loading mode: a library's kernels are loaded onto the GPU either all at startup or each at
-// its first use (optional since CUDA 11.7, the default since 12.2).
+// The loading mode. A library's kernels are loaded onto the GPU all at startup (eager) or each at
+// its first use (lazy; optional since CUDA 11.7, the default since 12.2).
 enum class Loading { kEager, kLazy };
 // torch: PyTorch's version, such as "2.11.0+cu130". Returns kEager, which assumes more memory, if
 // the version is unknown or does not load lazily.

@@ -1,6 +1,6 @@
-// Reads models of images, videos and audio from their config.json: diffusers' diffusion models
-// (U-Nets, and transformers that work on patches of a noisy image or video), and the convolutions
-// of audio encoders (wav2vec 2.0, HuBERT, WavLM).
+// Reads the config.json of models for images, video and audio. Supports diffusion models built with
+// diffusers, and the convolutions of audio encoders (wav2vec 2.0, HuBERT, WavLM). Diffusion models
+// are U-Nets, or transformers that work on patches of a noisy image or video.
 #pragma once
 
 #include <string>
@@ -18,17 +18,17 @@ namespace carma::estimate {
 // Returns true if CARMA supports the diffusers class with this name.
 bool IsDiffusion(std::string_view class_name);
 
-// Reads a model and sets config.family to its class. A transformer's blocks have attention, a
-// feed-forward part, and scales, shifts and gates that depend on the noise step. A transformer's
-// tokens are patches and, in some classes, also text tokens. Errors are recorded in `in`.
+// Reads a diffusion model and sets config.family to its class. The tokens of a transformer are
+// patches and, in some classes, also text. Its blocks have attention, a feed-forward part, and
+// scales, shifts and gates that depend on the noise step. Errors are recorded in `in`.
 void ReadDiffusion(base::JsonReader& in, TransformerConfig& config);
 
 // The names of all supported classes, used for suggestions.
 std::vector<std::string> DiffusionClasses();
 
-// Adds the convolutions that turn each 20 ms of audio into one token. In pretraining they are
-// trained, and the tensors that they keep are counted. In fine-tuning (trained: false) they are
-// frozen, and autograd keeps nothing for them. Errors are recorded in `in`.
+// Adds the convolutions that turn each 20 ms of audio into one token. If they are trained, as in
+// pretraining, the tensors that they keep are counted. Otherwise autograd keeps nothing for them.
+// Errors are recorded in `in`.
 void ReadWaves(base::JsonReader& in, bool trained, TransformerConfig& config);
 
 }  // namespace carma::estimate

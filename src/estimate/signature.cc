@@ -17,8 +17,8 @@ namespace {
 
 // Options whose values do not affect memory. The names have no leading dashes and use '-' instead
 // of '_'. All other options are part of the signature. If a name is missing here, earlier runs are
-// not found. If a name is listed by mistake, tasks are promised the wrong amount of memory, so
-// names that some programs use for their model ("name", "experiment", "checkpoint", "data") are not
+// not found. If a name is listed by mistake, tasks are promised the wrong amount of memory. Some
+// programs use "name", "experiment", "checkpoint" or "data" for their model, so these are not
 // listed.
 constexpr std::string_view kIrrelevant =
     " seed random-seed manual-seed random-state rng-seed "
@@ -231,7 +231,7 @@ std::string LastName(std::string_view path) {
   return std::string(base::BaseName(path));
 }
 
-// The name of the training program: the first Python file or module. If there is none, this is the
+// The name of the training program: the first Python file or module if there is one, otherwise the
 // first word of the command or, for a script, the task's name.
 std::string ProgramOf(const task::TaskSpec& spec, const std::vector<std::string>& words) {
   for (std::size_t i = 0; i < words.size(); ++i) {

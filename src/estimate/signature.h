@@ -20,12 +20,14 @@ std::string Fingerprint(const TransformerConfig& config);
 
 // Identifies a training job by its submitter, the shape of its command or script, the model's
 // fingerprint (empty without a readable summary), batch size, optimizer, precision, known training
-// settings, GPUs and conda environment. The shape omits what does not affect memory: folders in
-// paths, values of options like --seed, --lr, --epochs, --output (table in signature.cc), dates and
-// long hexadecimal numbers. A run with a different seed or in a different folder therefore counts
-// as the same training job. Without a summary, only the command identifies the model, so the
-// working folder is included too. The result, "1000-<32 hex digits>", begins with the UID, so no
-// user can produce another user's signature. Empty for a task without a command.
+// settings, GPUs and conda environment. A run with a different seed or in a different folder counts
+// as the same training job, because the shape omits what does not affect memory: folders in paths,
+// values of options like --seed, --lr, --epochs, --output (table in signature.cc), dates and long
+// hexadecimal numbers. Without a summary, only the command identifies the model, so the working
+// folder is included too.
+//
+// The result, "1000-<32 hex digits>", begins with the UID, so no user can produce another user's
+// signature. Empty for a task without a command.
 std::string Signature(const task::TaskSpec& spec, std::uint32_t uid,
                       const std::string& fingerprint);
 

@@ -78,8 +78,9 @@ std::optional<double> SlopeOf(const Curve& curve) {
   return slopes[slopes.size() / 2];
 }
 
-// How much more memory the other benchmarks need on type `to` than on type `from` at the same batch
-// sizes. This is the difference between the CUDA contexts. 0 if no other benchmark shows it.
+// How much larger the CUDA context is on type `to` than on type `from`. This is the median
+// difference over the other benchmarks, each at the smallest batch measured on both types. 0 if no
+// other benchmark has such a batch.
 std::int64_t ContextShift(const Curves& curves, const std::string& without, const std::string& from,
                           const std::string& to) {
   std::vector<std::int64_t> shifts;

@@ -17,9 +17,8 @@ enum class Method { kFull, kLora };
 inline constexpr std::pair<Method, std::string_view> kMethodWords[] = {{Method::kFull, "full"},
                                                                        {Method::kLora, "lora"}};
 
-// The training objective. kPreferences (DPO) compares a better answer with a worse one, so a batch
-// of pairs runs as a batch of twice as many samples. kGroups (GRPO) compares answers that the model
-// has just generated.
+// The training objective. kPreferences (DPO) compares a better answer with a worse one, so each
+// pair counts as two samples. kGroups (GRPO) compares answers that the model has just generated.
 enum class Objective { kTokens, kPreferences, kGroups };
 inline constexpr std::pair<Objective, std::string_view> kObjectiveWords[] = {
     {Objective::kTokens, "sft"}, {Objective::kPreferences, "dpo"}, {Objective::kGroups, "grpo"}};

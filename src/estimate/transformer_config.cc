@@ -39,8 +39,9 @@ void Need(base::JsonReader& in, Keys keys, std::int64_t& target, std::int64_t hi
               fmt::format("a number, but the file does not have this key{}", others));
 }
 
-// Suggests the family or class with the most similar name. If none is similar, suggests the one
-// that shares the longest prefix with `name`, at least three characters. Empty if there is none.
+// Suggests the family or class with the most similar name. If no name is similar, suggests the one
+// that shares the longest prefix with `name`. Empty if that prefix is shorter than three
+// characters.
 std::string NearestFamily(std::string_view name) {
   std::vector<std::string> names = DiffusionClasses();
   for (const TransformerFamily& family : TransformerFamilies()) names.emplace_back(family.name);

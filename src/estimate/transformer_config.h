@@ -29,9 +29,9 @@ inline constexpr std::pair<Dtype, std::string_view> kDtypeWords[] = {
     {Dtype::kBf16, "bf16"},     {Dtype::kFp16, "fp16"},    {Dtype::kFp32, "fp32"},
     {Dtype::kBf16, "bfloat16"}, {Dtype::kFp16, "float16"}, {Dtype::kFp32, "float32"}};
 
-// Identical blocks between an embedding and a head over the vocabulary: one stack, or an encoder
-// and a decoder that reads the encoder's result. All counts are within the limits that
-// ParseTransformerConfig checks, so their products fit into a double.
+// A model with identical blocks between an embedding and a head over the vocabulary. The blocks
+// form one stack, or an encoder and a decoder that reads the encoder's result.
+// ParseTransformerConfig limits all counts so that their products fit into a double.
 struct TransformerConfig {
   std::string family;  // model_type of config.json
   std::int64_t layers = 0;
@@ -109,12 +109,12 @@ struct TransformerConfig {
 // that its head does not cover the vocabulary.
 bool IsClassifier(std::string_view class_name);
 
-// text: config.json; where: the file name used in messages. Keys with the same meaning
+// Parses config.json. where: the file name used in messages. Keys with the same meaning
 // (num_hidden_layers, n_layer …) are treated alike. Properties that only a family's code defines
-// (gated, norm, tied) come from a table by model_type (transformer_family.h). For a model that
-// reads images and text, the text part (text_config) is counted completely, but only the weights of
-// the image part are. For a model that compares images with texts (CLIP), both parts are counted
-// completely. For diffusers files, see media_config.h. Returns kInvalid, as one line with the
+// (gated, norm, tied) come from a table by model_type (transformer_family.h). If a model reads
+// images and text, only the weights of its image part are counted; the text part (text_config) is
+// counted completely. If a model compares images with texts (CLIP), both parts are counted
+// completely. media_config.h covers diffusers files. Returns kInvalid, as one line with the
 // location, for text that is not JSON, an unknown family, a missing or impossible number, or an
 // unsupported quantisation.
 Result<TransformerConfig> ParseTransformerConfig(std::string_view text, std::string_view where);

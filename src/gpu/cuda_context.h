@@ -1,6 +1,5 @@
 // Measures how much GPU memory a process uses before its first tensor, by creating a CUDA context.
-// The driver may hang or crash, so a child process creates the context. The child loads the CUDA
-// driver and looks up its functions by name.
+// A child process creates the context, because the driver may hang or crash.
 #pragma once
 
 #include <chrono>

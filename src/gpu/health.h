@@ -39,12 +39,14 @@ class Health {
   explicit Health(HealthRules rules) : rules_(std::move(rules)) {}
 
   // Returns why the GPU should not accept new tasks after this reading, in one sentence. Empty if
-  // it may accept tasks. The reason holds from the first evidence until the cause is gone, or until
-  // Acknowledge() if the rules do not resume GPUs. An Xid counts until the driver is reloaded or
-  // the GPU is reset: until Cleared(), or until a reading shows that the driver no longer requests
-  // a reset or its error count has restarted. A condition (rows to be remapped, no spare rows, a
-  // recovery action requested by the driver, or new uncorrectable memory errors) counts until it is
-  // no longer reported. If a value is absent, its last value remains valid.
+  // it may accept tasks.
+  //
+  // An Xid counts until Cleared(), or until a reading shows that the driver was reloaded or the GPU
+  // was reset: the driver no longer requests a reset, or its error count has restarted. A condition
+  // (rows to be remapped, no spare rows, a recovery action requested by the driver, or new
+  // uncorrectable memory errors) counts until it is no longer reported. A missing value means that
+  // the last value remains valid. If the rules do not resume GPUs, the reason remains until
+  // Acknowledge().
   const std::string& Take(const Reading& reading);
   // Call this when an administrator resumes the GPU. Earlier evidence no longer counts.
   void Acknowledge();

@@ -17,10 +17,11 @@ struct UnevenMemory {
   friend bool operator==(const UnevenMemory&, const UnevenMemory&) = default;
 };
 
-// Lists GPUs whose memory figures do not add up, in NVML's order; empty if unsupported. CARMA gives
-// tasks the total minus the reserved memory, and assumes that `used` excludes the latter. NVML's
-// newer headers say so, but its older headers say the opposite; the sum shows which are right. May
-// block, so call it only on a worker thread.
+// Lists the GPUs whose reserved, free and used memory do not add up to the total, in NVML's order.
+// Empty if the driver does not report these figures. CARMA lets tasks use the total minus the
+// reserved memory, assuming that `used` excludes reserved memory. NVML's newer headers say that it
+// does, but its older headers say the opposite; the sum shows which are right. May block, so call
+// it only on a worker thread.
 std::vector<UnevenMemory> AskUnevenMemory(const std::string& library);
 
 }  // namespace carma::gpu

@@ -42,9 +42,10 @@ struct NvmlDevice {
   }
 };
 
-// Lists devices in PCI order. A device with an unknown address is listed after its predecessor in
-// the driver's list. A device that cannot be described is listed with its error. Fails if the GPUs
-// cannot be counted, the driver is gone, or no queried GPU can be described (with the first error).
+// Lists devices in PCI order. A device with an unknown address follows its predecessor in the
+// driver's list. A device that cannot be described is listed with its error. Fails if the GPUs
+// cannot be counted or the driver is gone. Also fails, with the first error, if no queried GPU can
+// be described.
 ReadResult<std::vector<NvmlDevice>> ListNvmlDevices(NvmlCalls& calls,
                                                     const NvmlListing& listing = {});
 

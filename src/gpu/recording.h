@@ -1,11 +1,13 @@
 // Recordings of a driver's answers, for bug reports and tests.
 //
 // A recording consists of JSON lines. The first line is the header:
-// {"carma_recording":1,"made_by":…,"driver":…,"devices":[…]}. Every other line is one device's
-// answer, received "at_ms" after the first answer. The lines are in chronological order:
-// {"at_ms":1000,"gpu":0,"reading":{…}} or
-// {"at_ms":1000,"gpu":0,"error":{"code":…,"gpu":…,"message":…}}. Absent values are omitted. The
-// names contain the units. Processes are recorded only by pid, without user or command.
+//   {"carma_recording":1,"made_by":…,"driver":…,"devices":[…]}
+// Every other line is one device's answer. The lines are in chronological order, and "at_ms" is the
+// time since the first answer:
+//   {"at_ms":1000,"gpu":0,"reading":{…}}
+//   {"at_ms":1000,"gpu":0,"error":{"code":…,"gpu":…,"message":…}}
+// Absent values are omitted. The names contain the units. Processes are recorded only by pid,
+// without user or command.
 #pragma once
 
 #include <string>

@@ -22,7 +22,7 @@ enum class Op {
   kOther,      // an unknown name
 };
 
-// Looks only at the class name. The table has PyTorch's names and the variants defined by
+// Returns the operation for a class name. Knows PyTorch's own names and the variants of other
 // libraries; Keras names are translated when a summary is read. A block named after an operation
 // ("ConvNormAct") maps to that operation too, so call IsOperation first.
 Op OpOf(std::string_view type);

@@ -94,15 +94,15 @@ struct Totals {
 // kMaxElements.
 bool AddParams(std::int64_t& sum, std::int64_t params);
 
-// Sets params and trainable of the list from the table's totals and the sum of its rows. The larger
-// number is used, because tables may omit weights. Adds a note if the numbers differ or the totals
-// are missing.
+// Sets params and trainable of the list from the table's totals or the sum of its rows, whichever
+// is larger, because tables may omit weights. Adds a note if the numbers differ or the totals are
+// missing.
 void UseTotals(LayerList& list, const Totals& totals, std::int64_t row_sum);
 
-// Finds the batch in a table that prints it as a number, as tables from real runs do. The batch is
-// assumed to be one of the most frequent first dimensions: the one that divides the most first
-// dimensions, or the largest of them in a tie. Replaces its multiples with -1, -2 …, and adds a
-// note about rows that do not fit. Does nothing if the batch is already -1.
+// Finds the batch size in a table whose shapes were printed with a specific batch. Considers the
+// most frequent first dimensions, and picks the one that divides the most first dimensions; the
+// largest in a tie. Replaces its multiples with -1, -2 …, and adds a note about rows that do not
+// fit. Does nothing if the batch is already -1.
 void FindBatch(LayerList& list);
 
 // True if a row at its table's deepest level looks like a collapsed block rather than a single
@@ -116,8 +116,8 @@ void NoteCollapsed(LayerList& list, const std::vector<std::size_t>& collapsed);
 void NoteUnknownTypes(LayerList& list, const std::vector<std::size_t>& except);
 void NoteMissingShapes(LayerList& list);
 
-// One reader per format. Before the call, `lines` is at the header line (for a tree, at its first
-// line). After the call, it is past the summary. All errors are kInvalid "path:line: …".
+// One reader per format. On entry, `lines` is at the header line (for a tree, at its first line).
+// On return, `lines` is past the summary. All errors are kInvalid "path:line: …".
 Result<LayerList> ReadTorchSummary(Lines& lines);
 Result<LayerList> ReadTorchInfo(Lines& lines);
 Result<LayerList> ReadTorchTree(Lines& lines);

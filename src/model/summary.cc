@@ -48,7 +48,7 @@ const Reader* TableAt(const Lines& lines, std::size_t at) {
   if (line.contains("depth-idx") || line.contains("var_name"))
     return ReaderOf(SummaryFormat::kTorchInfo);
   // torchsummary, Keras, and torchinfo without indices have the same header, so the first rows
-  // decide. The first row of torchinfo may be the model itself, which has no branch.
+  // determine the format. The first row of torchinfo may be the model itself, which has no branch.
   int rows = 0;
   for (std::size_t next = at + 1; next < lines.size() && rows < 2; ++next) {
     const std::string_view row = base::Trim(lines.At(next));

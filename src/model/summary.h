@@ -11,13 +11,16 @@
 
 namespace carma::model {
 
-// Parses a summary in any of these formats: torchsummary, torchinfo (with and without input
-// shapes), printed module trees with and without ", N params", Keras summary() of TensorFlow 1 and
-// 2 and of Keras 3, or CARMA's JSON (docs/use/layer-lists.md). `path` is used in messages. Skips
-// other lines around a summary, and adds a note. Returns kInvalid "path:line: what, expected"
-// ("path: /json/pointer: expected …" for JSON) if the format is unknown, the file contains two
-// summaries, a table or tree is truncated, a number is impossible, or a limit (layers.h) is
-// exceeded. A readable part that seems incomplete always gets a Note.
+// Parses a summary in any of these formats:
+// - torchsummary
+// - torchinfo, with or without input shapes
+// - a printed module tree, with or without ", N params"
+// - Keras summary() of TensorFlow 1 and 2 and of Keras 3
+// - CARMA's JSON (docs/use/layer-lists.md)
+// Adds a Note if lines around the summary were skipped, or if the readable part seems incomplete.
+// Returns kInvalid if the format is unknown, the file contains two summaries, a table or tree is
+// truncated, a number is impossible, or a limit (layers.h) is exceeded. Errors begin with `path`
+// and the line or JSON pointer, and state what was expected.
 Result<LayerList> ParseSummary(std::string_view text, std::string_view path);
 
 // Maximum total size of a data set after decompression.

@@ -250,8 +250,8 @@ Total params: 134
 
 TEST(TorchTree, CountsATiedOutputLayerOnce) {
   const LayerList list = Parse(Fixture("tree"));
-  // The last line of the tree gives 2'108 parameters. The word table (800) and the bias that is
-  // counted twice (100) are subtracted.
+  // The tree's last line states 2108 parameters. It counts the word table (800) and the output
+  // layer's bias (100) twice.
   EXPECT_EQ(list.params, 1'208);
   EXPECT_THAT(Notes(list, Note::Kind::kInferred), HasSubstr("lm_head.decoder is the same size as"));
   EXPECT_THAT(Notes(list, Note::Kind::kFooter), HasSubstr("the totals state 9999"));

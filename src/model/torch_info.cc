@@ -222,8 +222,8 @@ Result<Table> TakeTable(Lines& lines, const Header& header) {
   return table;
 }
 
-// Moves the rows to the list, in the order in which the modules finish. Returns the layers at the
-// deepest level that may be blocks with hidden contents.
+// Moves the rows to the list, in the order in which the modules finish. Returns the positions of
+// rows at the deepest level that look like collapsed blocks.
 std::vector<std::size_t> TakeInOrder(LayerList& list, Table& table) {
   const int deepest = std::ranges::max(table.depths);
   std::vector<std::size_t> collapsed;

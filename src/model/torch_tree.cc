@@ -198,9 +198,9 @@ class TreeReader {
     return Unit{};
   }
 
-  // Conv1D from the Transformers library has inputs x outputs + outputs parameters but prints
-  // neither width. It reads the output of the last layer or, at the start of a branch, of the last
-  // norm. The first of these two widths that fits the parameter count is used.
+  // Conv1D from the Transformers library prints no widths, and has inputs x outputs + outputs
+  // parameters. It reads the output of the last layer or, at the start of a branch, of the last
+  // norm. Uses the first of these two widths that fits the parameter count.
   void InferConv1D(Layer& layer) const {
     for (const auto& width : {last_width_, norm_width_}) {
       if (!width || layer.params == 0 || layer.params % (*width + 1) != 0) continue;
@@ -216,8 +216,8 @@ class TreeReader {
   }
 
   // The parameters to subtract for a tied output layer. Language models tie the output layer to the
-  // embedding table, so an output layer of the same size is assumed to be tied. A printed tree
-  // counts both. The enclosing block may also count the layer's bias a second time.
+  // embedding table, but a printed tree counts both. An output layer of the same size as the table
+  // is assumed to be tied. The enclosing block may count the layer's bias a second time.
   std::int64_t TiedParams() {
     const Layer* table = nullptr;
     for (const Layer& layer : list_.layers) {

@@ -123,8 +123,8 @@ class Finder {
     Meaning meaning = MeaningOf(settings, framework);
     if (!meaning.not_modelled.empty()) return Note(meaning.not_modelled);
     if (!meaning.trains || settings.empty()) return;
-    // A script for Hugging Face's Trainer may train something other than a transformer, and such a
-    // run is ignored. A missing model is therefore noted only if the run certainly trains a
+    // A script for Hugging Face's Trainer might train something other than a transformer; such runs
+    // are ignored. A missing model is therefore noted only if the run certainly trains a
     // transformer.
     const bool is_megatron = IsOfMegatron(settings);
     const bool surely = framework != Framework::kTrainer || meaning.model.contains('/');

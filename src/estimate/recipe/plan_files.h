@@ -28,8 +28,8 @@ Result<TrainingWords> ReadDeepSpeed(std::string_view text, std::string_view wher
 Result<TrainingWords> ReadAdapterConfig(std::string_view text, std::string_view where);
 
 // Reads model.safetensors.index.json, which is in the same folder as config.json. Converts
-// metadata.total_size, which is in bytes, to parameters of the configured type. Empty for quantised
-// weights. Fails like ReadDeepSpeed().
+// metadata.total_size (bytes) to parameters of the configured type. Empty for quantised weights.
+// Fails like ReadDeepSpeed().
 Result<TrainingWords> ReadWeightIndex(std::string_view text, std::string_view where,
                                       const TransformerConfig& config);
 // The path of model.safetensors.index.json in the folder of `config_path`.

@@ -1,6 +1,6 @@
 // Converts the settings of pretraining programs into TrainingWords. Torchtitan's settings come from
-// a TOML file and from options named like its keys ("--training.seq_len 8192"). Megatron-LM's
-// scripts and NeMo state the model's sizes instead of naming a model.
+// a TOML file and from options named like its keys ("--training.seq_len 8192"). Scripts for
+// Megatron-LM and NeMo state the model's sizes instead of naming a model.
 #pragma once
 
 #include <string>
@@ -23,9 +23,7 @@ struct TorchtitanPlan {
 };
 
 // settings: in order of increasing precedence, including the launcher's settings (nproc_per_node,
-// nnodes). Missing settings get the defaults of torchtitan's JobConfig: fp32 shards with 16-bit
-// copies, 8 samples, selective checkpointing, a fused AdamW, FSDP across all remaining GPUs, and
-// sequence parallelism if there is tensor parallelism.
+// nnodes). Missing settings get the defaults of torchtitan's JobConfig.
 TorchtitanPlan ReadTorchtitan(const std::vector<Setting>& settings);
 
 // Returns true if these are Megatron settings, judging by their names for model sizes and

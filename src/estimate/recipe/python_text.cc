@@ -117,8 +117,8 @@ class PythonReader {
   bool IsOneOf(std::size_t at, std::string_view signs) const {
     return std::ranges::any_of(signs, [&](char sign) { return Is(at, sign); });
   }
-  // Returns true if an operator follows, so that the token is only part of an expression. An "if"
-  // on the next line begins a statement and does not count.
+  // Returns true if an operator follows the token, which is then only part of an expression. An
+  // "if" on the next line does not count, because it begins a statement.
   bool Continues(std::size_t at) const {
     if (IsOneOf(at + 1, "+-*/%<>|&^")) return true;
     return at + 1 < tokens_.size() && tokens_[at + 1].kind == Kind::kName &&

@@ -44,12 +44,12 @@ Result<std::vector<Setting>> ReadJsonSettings(std::string_view text, std::string
 // kMaxSettings.
 Result<std::vector<Setting>> ReadToml(std::string_view text, std::string_view where);
 
-// Reads settings from the text of a training script. Nothing is executed. Only literals (numbers,
-// quoted words, lists of them) and the file's variables with literal values are used. Returns the
+// Reads settings from the text of a training script, which is not executed. Uses only literals
+// (numbers, quoted words, lists of them) and the file's variables with literal values. Returns the
 // named arguments of calls that configure training (TrainingArguments, SFTConfig, LoraConfig,
 // BitsAndBytesConfig, from_pretrained …) and the defaults of add_argument. The settings have the
-// names that MeaningOf expects, so LoraConfig's r becomes lora_r. At most kMaxSettings are
-// returned, in the order in which they appear. where: the file's name.
+// names that MeaningOf expects, so LoraConfig's r becomes lora_r. Returns at most kMaxSettings, in
+// order of appearance. where: the file's name.
 std::vector<Setting> ReadPythonText(std::string_view text, std::string_view where);
 
 }  // namespace carma::estimate

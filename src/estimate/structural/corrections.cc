@@ -29,8 +29,8 @@ int ParallelWays(Graph& graph, Row& row, int input) {
   return convolution || lone_norm ? entry : input;
 }
 
-// A norm directly after a norm makes no sense, so the second norm must be on a branch and reads the
-// input of the convolution before the first norm.
+// Two norms in a row make no sense, so the second norm must be on a branch. It reads the input of
+// the convolution before the first norm.
 int NormAfterNorm(Graph& graph, Row& row, int input) {
   const Trail& trail = graph.trail;
   if (!row.rule->batch_norm || input != row.before || trail[input].maker != Maker::kNorm)
@@ -54,7 +54,7 @@ int TensorFlowPadding(Graph& graph, Row& row, int input) {
 
 // A gated layer, x * act(g): two linear layers of equal width read the same, narrower input, and
 // one of them is followed by an activation. The backward pass needs the results of both layers, the
-// output of the activation and the product. The product has no row of its own.
+// output of the activation, and the product, which has no row.
 int GatedForward(Graph& graph, Row& row, int input) {
   Trail& trail = graph.trail;
   // Some models have a norm between the product and the next layer.
@@ -89,9 +89,9 @@ int GatedForward(Graph& graph, Row& row, int input) {
   return trail.AddPrivate({.elements = row.in, .shape = row.layer->in, .maker = Maker::kFunction});
 }
 
-// A tensor is split into slices, and all slices but one pass through a convolution. Each result is
-// added to the next slice before that slice's convolution, and the last row reads the concatenation
-// of all slices. A variant without these sums pools the last slice.
+// A tensor is split into slices, and all slices but one pass through a convolution. Before each
+// convolution, the previous convolution's result is added to the slice. The last row reads the
+// concatenation of all slices. A variant without these sums pools the last slice.
 int SlicesInSteps(Graph& graph, Row& row, int input) {
   constexpr std::ptrdiff_t kReach = 48;  // rows
   if (!row.rule->convolution || row.in != row.out || input != row.before) return input;
@@ -154,8 +154,8 @@ bool HidesProducts(const Row& attention) {
 }
 
 // The attention module multiplies by its own weights in code that has no rows. The backward pass
-// needs query, key and value. If the product after the module has no row either, it also needs a
-// copy of the input.
+// needs query, key and value, and a copy of the input if the product after attention has no row
+// either.
 void AttentionInOneRow(const Graph&, const Row& row, Kept& kept) {
   if (row.kind != Kind::kBlock || row.rule->relative_positions || !HidesProducts(row)) return;
   kept.AddElements((row.seen.products == 1 ? 3 : 4) * row.out);
@@ -179,9 +179,9 @@ void AttentionWithSoftmax(const Graph&, const Row& row, Kept& kept) {
   kept.unfused_attention = true;
 }
 
-// The attention module adds position biases to its scores. The biases come from a table with one
-// number per head and per distance within a square. No fused kernel is used, so the backward pass
-// needs the softmax's result, one matrix per head.
+// Attention with position biases from a table, which has one number per head and distance within a
+// square. No fused kernel is used, so the backward pass needs the softmax's result: one matrix per
+// head.
 void AttentionWithDistances(const Graph&, const Row& row, Kept& kept) {
   const Shape& in = row.layer->in;
   const Shape& out = row.layer->out;
@@ -199,12 +199,11 @@ void AttentionWithDistances(const Graph&, const Row& row, Kept& kept) {
   kept.unfused_attention = true;
 }
 
-// Positions are added between the products, so no fused kernel can be used. The backward pass
-// needs: query, key and value; the queries with each bias; the position keys; the result and its
-// copy; the softmax's result before and after dropout; and a copy of the softmax's result in the
-// order of the last product.
+// Positions are added between the products, so no fused kernel can be used.
 void RelativePositions(const Graph&, const Row& row, Kept& kept) {
+  // Query, key and value; the queries with each bias; the position keys; the result and its copy.
   constexpr double kVectors = 8;
+  // The softmax's result before and after dropout, and its copy in the order of the last product.
   constexpr double kMatrices = 3;
   constexpr double kHeadWidth = 64;  // XLNet's d_head, which a summary does not show
   const Shape& out = row.layer->out;
@@ -218,9 +217,9 @@ void RelativePositions(const Graph&, const Row& row, Kept& kept) {
   kept.unfused_attention = true;
 }
 
-// Fused kernels accept only four dimensions, but query, key and value have a block dimension in
-// addition to the heads. PyTorch therefore computes the attention matrix of every block and keeps
-// it for the backward pass.
+// Query, key and value have a block dimension besides the heads, but fused kernels accept only four
+// dimensions. PyTorch therefore computes the attention matrix of every block and keeps it for the
+// backward pass.
 void AttentionOverBlocks(const Graph& graph, const Row& row, Kept& kept) {
   constexpr double kHeadWidth = 32;  // NesT's head width, which a summary does not show
   if (row.rule->role != Role::kMatrix || !row.rule->linear || !row.before_attention) return;
@@ -275,9 +274,9 @@ void AttentionThatMixes(const Graph& graph, const Row& row, Kept& kept) {
 }
 
 // A module with parameters computes position scores, [..., queries, keys], from the queries, so no
-// fused kernel is used. The backward pass needs the softmax's result and two copies of the queries:
-// one for the product with the keys, one for the product with the positions. If the queries are in
-// blocks, it also needs overlapping copies of the keys and values.
+// fused kernel is used. The backward pass needs the softmax's result and two copies of the queries,
+// one for each product (with the keys, with the positions). If the queries are in blocks, the
+// backward pass also needs overlapping copies of the keys and values.
 void ScoresOfPositions(const Graph&, const Row& row, Kept& kept) {
   const Shape& in = row.layer->in;
   const Shape& out = row.layer->out;
@@ -296,9 +295,9 @@ void ScoresOfPositions(const Graph&, const Row& row, Kept& kept) {
 }
 
 // The values form an image with one channel, [batch, 1, height, width, values]. A convolution turns
-// it into one matrix (keys by values) per position. The queries of all heads are multiplied by this
-// matrix, and the product copies the matrix for each head. The number of heads follows from the
-// norm of the queries, which is listed before the norm of the values.
+// this image into one matrix (keys by values) per position. Multiplying the queries of all heads by
+// these matrices makes a copy of each matrix for every head. The number of heads is derived from
+// the norm of the queries, which is listed before the norm of the values.
 void MatricesOfPositions(const Graph& graph, const Row& row, Kept& kept) {
   const Shape& in = row.layer->in;
   const Shape& out = row.layer->out;
@@ -321,10 +320,9 @@ void GateOfHalfWidth(const Graph& graph, const Row& row, Kept& kept) {
   if (graph.trail[read.from].elements == 2 * read.elements) kept.AddElements(row.out);
 }
 
-// An attention module with plain matrix products, where one learned number per head scales the
-// cosines of queries and keys. The backward pass needs queries and keys before and after
-// normalisation. It also needs a copy of the values, in addition to the tensor that they were cut
-// from.
+// Attention that compares queries and keys by their cosines, scaled by one learned number per head,
+// with plain matrix products. The backward pass needs the queries and keys before and after
+// normalisation. It also needs a copy of the values, besides the tensor that contains them.
 void AttentionOfUnitVectors(const Graph&, const Row& row, Kept& kept) {
   if (row.kind != Kind::kBlock || row.seen.heads < 2 || row.layer->params != row.seen.heads) return;
   constexpr int kMostProducts = 3;  // with more products, these numbers mix matrices instead
@@ -368,9 +366,8 @@ void BlockWithoutNorms(const Graph& graph, const Row& row, Kept& kept) {
   if (row.scaled_copy) kept.AddElements(graph.trail[row.read].elements);
 }
 
-// Several tensors of the same size are stacked to [ways, channels, height, width], and the module
-// computes a weight for each channel of each tensor. The product with these weights keeps the
-// stack.
+// Several tensors of the same size are stacked to [ways, channels, height, width] and multiplied by
+// a weight for each tensor and channel. The backward pass of this product needs the stack.
 void StackedWays(const Graph&, const Row& row, Kept& kept) {
   const Shape& in = row.layer->in;
   const Shape& out = row.layer->out;
@@ -379,8 +376,9 @@ void StackedWays(const Graph&, const Row& row, Kept& kept) {
   kept.AddElements(Elements(in));
 }
 
-// A block of two convolutions in one row. The norm and the activation after each convolution keep
-// one tensor each; the last of these four is counted where the next row reads it.
+// A block printed as one row, with two convolutions that are each followed by a norm and an
+// activation. Each norm and activation keeps one tensor. The last of these four tensors is counted
+// where the next row reads it.
 void BlockInOneRow(const Graph& graph, const Row& row, Kept& kept) {
   if (graph.collapsed && row.rule->role == Role::kOther && row.layer->params > 0 &&
       row.layer->out.rank() == 4) {

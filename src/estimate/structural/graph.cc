@@ -77,9 +77,9 @@ class GraphMaker {
   bool HasCurrent() const { return current_ != Tensor::kNobody; }
   const Tensor& Current() const { return graph_.trail[current_]; }
   void Keep(int index) { graph_.trail[index].kept = true; }
-  // A gate with a lower resolution than the other factor is upsampled before the multiplication,
-  // and the backward pass needs the upsampled copy. If no module produced the other factor, that
-  // factor is a concatenation, which the backward pass needs too.
+  // A gate with a lower resolution than the other factor is upsampled before the multiplication.
+  // The backward pass needs the upsampled copy and the other factor. If no module produced the
+  // other factor, it is a concatenation.
   bool KeepEnlarged(const Row& row) {
     const Shape& gate = Current().shape;
     const Shape& out = row.layer->out;
@@ -277,8 +277,7 @@ int GraphMaker::ReadElsewhere(const Row& row) {
     return current_;
   }
   if (product) Keep(current_);  // attention keeps query, key and value
-  // True if the row is a linear layer with the same input and width as the previous one, as in x *
-  // act(g), and does not read the result of an attention module.
+  // True if this linear layer and the previous one have the same input and width, as in x * act(g).
   const bool sibling = source != Tensor::kNobody && current.linear && row.rule->linear &&
                        row.out == current.elements && current.from == source;
   if (sibling) return source;
@@ -300,9 +299,9 @@ int GraphMaker::Join(const Row& row) {
   return graph_.trail.Add(made);
 }
 
-// Returns true if the last convolution is the shortcut of a residual block, so the next row reads
-// the same input as this convolution. The convolution's result is later added to another tensor of
-// the same size, and a sum does not keep its terms.
+// Returns true if the last convolution is the shortcut of a residual block. The next row then reads
+// this convolution's input, not its result. The result is added to another tensor later, and the
+// backward pass of a sum does not need the terms.
 bool GraphMaker::IsShortcut(const Row& row, int source) const {
   const Tensor& current = Current();
   if (current.maker != Maker::kMatrix || current.linear) return false;

@@ -1,9 +1,9 @@
 // Finds which row reads which tensor. This is the first of the three passes of CountKept (kept.h).
 //
-// A summary lists modules in the order they finish. If the size fits, a row reads the newest
-// tensor. Otherwise it reads an earlier tensor (a branch, a shortcut) or the result of code between
-// the modules (a sum, a product, a concatenation, attention; docs/inside/estimators.md, "Code
-// without a row"). Where sizes are misleading, a named correction takes precedence (corrections.h).
+// A summary lists modules in the order they finish. A row reads the newest tensor if the size fits.
+// Otherwise the row reads an earlier tensor (a branch, a shortcut) or the result of code between
+// the modules, such as a sum or concatenation (docs/inside/estimators.md, "Code without a row").
+// Where sizes are misleading, a named correction takes precedence (corrections.h).
 #pragma once
 
 #include "estimate/structural/rows.h"

@@ -79,7 +79,7 @@ constexpr BesidesRule kBesidesRules[] = {
        kept.per_sample += kMaskBytes * row.out;
        kept.masks += kMaskBytes * row.out;
      },
-     "derivatives.yaml, native_dropout: the mask, bool; its result is a new tensor"},
+     "derivatives.yaml, native_dropout: saves a bool mask and returns a new tensor"},
     {"StarReLU, SquaredReLU", "4 per element",
      [](const Row& row) {
        return row.rule->role == Role::kKeepsTwo && row.step == Step::kOperation;

@@ -1,7 +1,7 @@
 // Computes what autograd keeps for the backward pass of a list of layers, in three passes:
 //   graph.h        finds which row reads which tensor, and which tensors are kept
 //   keep_rules.h   adds bytes by kind of layer, from a table of facts about PyTorch
-//   corrections.h  adds bytes that the first two miss; each entry names a model that needs it
+//   corrections.h  adds the bytes that the other two miss; each entry names a model that needs it
 // docs/inside/estimators.md, section "Kept bytes", explains how to extend the tables.
 #pragma once
 

@@ -52,9 +52,9 @@ class Rules {
   std::array<const TypeRule*, kGuesses> last_{};
 };
 
-// Marks the rows that belong to a block with parallel paths. These rows are listed before the block
-// and are recognised by their names. In a list without names, they are the preceding rows that can
-// belong to the block: convolutions, norms, their wrappers, and an activation at the end.
+// Marks the rows inside a block with parallel paths. Such rows are listed before the block, and
+// their names begin with the block's name. In a list without names, they are the convolutions,
+// norms and their wrappers directly before the block; the last row may also be an activation.
 void MarkWays(std::vector<Row>& rows, std::size_t container) {
   const std::string& name = rows[container].layer->name;
   const auto belongs = [&](std::size_t at) {

@@ -13,8 +13,8 @@ enum class Evidence {
   kCompared,    // rules with input shapes, for module types that several families share
   kShapes,      // rules with input shapes, for layers without their parent modules
   kUncompared,  // 16-bit training, or bytes counted in 16 bits
-  // Several module types are specific to this model, and their code has no rows. kOwnAttention if
-  // at least one of these types is an attention module, kOwnBlocks if none is.
+  // For a model with several module types of its own, whose code has no rows. kOwnAttention if any
+  // of these types is an attention module, otherwise kOwnBlocks.
   kOwnAttention,
   kOwnBlocks,
   kText,     // rules with output shapes only (torchsummary); bytes counted in another precision
@@ -29,9 +29,9 @@ double ShippedFactor(Evidence evidence, double coverage);
 
 // ---- modules that no measurement of the structural estimator covers ----
 
-// Number of module types in the list (by class name, containers included) that are neither
-// PyTorch's own nor shared by measured families (data/estimators/modules.txt). Modules of these
-// types may contain code beyond what their rows show.
+// Number of module types in the list that are neither PyTorch's own nor shared by measured families
+// (data/estimators/modules.txt). Types are compared by class name and include containers. Modules
+// of these types may run code that no row shows.
 std::size_t UnfamiliarModules(const model::LayerList& list);
 // Returns true if an unfamiliar module type is an attention module, judging by its name.
 bool HasUnfamiliarAttention(const model::LayerList& list);

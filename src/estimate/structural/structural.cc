@@ -27,9 +27,9 @@ constexpr std::string_view kFullDepth =
 
 constexpr double kMibBytes = 1024.0 * 1024.0;
 
-// Copies of the parameters that coexist with the activations: the weights, but only part of the
-// gradients, because some activations are freed before all gradients exist. The optimizer's states
-// are not included.
+// Copies of the parameters that coexist with the activations. All weights count, but only part of
+// the gradients, because some activations are freed before all gradients exist. The optimizer's
+// states do not count.
 constexpr double kRunCopies = 1.7;
 // kRunCopies if the gradients are never freed.
 constexpr double kRunCopiesKept = 2.0;
@@ -44,14 +44,14 @@ constexpr double kKeptFactor = 1.01;     // allocator rounding and unusable rema
 constexpr double kConvFactor = 3.52;     // workspace and gradients of the widest convolution
 constexpr double kLargestFactor = 0.81;  // temporaries of the backward pass
 // Fragmentation of kept memory. Tensors of at most 10 MiB share 20 MiB segments, which leaves gaps
-// between them; larger tensors have their own segments. kSharedGaps is the share lost with very
-// small tensors; it is halved when the mean tensor size is kSegmentMib.
+// between them; larger tensors have their own segments. The share lost to gaps is kSharedGaps for
+// very small tensors, and half of that for a mean tensor size of kSegmentMib.
 constexpr double kSharedGaps = 0.061;
 constexpr double kSegmentMib = 20;
 
-// Memory beyond weights and states, before the allocator's overhead, as a multiple of torchinfo's
-// total: twice the outputs of all modules that have parameters and no children. The kinds of
-// printed rows show what the total leaves out (docs/inside/estimators.md, "Bound").
+// Memory beyond weights and states, divided by torchinfo's total. Excludes the allocator's
+// overhead. The total is twice the outputs of all modules that have parameters and no children. The
+// kinds of printed rows show what it leaves out (docs/inside/estimators.md, "Bound").
 constexpr double kKeptOfPass = 0.91;        // batch norms, and activations that keep their output
 constexpr double kNothingSeen = 1.18;       // no norm is printed: the overall median
 constexpr double kLayerNormsOnly = 0.93;    // only layer norms are printed, no batch norms
@@ -80,9 +80,9 @@ double KeptOfPass(const model::LayerList& list) {
   return factor;
 }
 
-// Kept bytes of a model whose layers are mostly hidden (model::HidesMost), because its summary
-// prints blocks as one row. Computed from the total output size below the table; the logits come
-// from the visible rows. Empty if the size or its batch is unknown.
+// Kept bytes of a model whose summary prints blocks as one row, so that most layers are hidden
+// (model::HidesMost). Computed from the total output size below the table and the visible rows'
+// logits. Empty if the total or its batch size is unknown.
 std::optional<Kept> KeptByTotals(const model::LayerList& list) {
   if (!list.pass_bytes || !list.batch) return std::nullopt;
   const Kept visible = CountKept(list);
@@ -230,7 +230,7 @@ std::vector<Term> RestOf(const Question& question, const Kept& kept, const Numbe
 }
 
 // Memory that the optimizer's step needs beyond rest_mib; 0 or less if the step fits into rest_mib.
-// If a dry run has counted the step's temporaries, they replace one copy of all gradients.
+// Step temporaries counted by a dry run replace one copy of all gradients.
 double StepMib(const Numbers& numbers, double rest_mib) {
   const double copy = numbers.step_mib ? 1 : 0;
   return numbers.frozen_mib + numbers.states_mib + numbers.step_mib.value_or(0) +
@@ -249,9 +249,9 @@ bool HasContainers(const model::LayerList& layers) {
       layers.layers, [](const model::Layer& layer) { return layer.kind != model::RowKind::kLeaf; });
 }
 
-// All measured runs were in fp32, so estimates for other precisions count as uncompared. If a dry
-// run counted bytes in a precision other than the question's, the result is only as reliable as an
-// estimate from a text summary.
+// All measured runs used fp32, so estimates for other precisions are kUncompared. Bytes that a dry
+// run counted in another precision than the question's are only as reliable as a text summary
+// (kText).
 Evidence EvidenceOf(const Question& question, bool no_shapes) {
   const model::LayerList& layers = *question.layers;
   const Precision asked = question.precision.value_or(Precision::kFp32);
@@ -333,9 +333,9 @@ std::vector<Term> TermsOf(const Question& question, const Kept& kept, const Numb
   return terms;
 }
 
-// The formula's highest result for any smaller batch. The formula treats a weight tensor as large
-// only while no activation is larger. Beyond that batch size, the result drops although the actual
-// memory requirement does not, so the highest result is just before such a point.
+// Returns the formula's highest result for any smaller batch. A weight tensor counts as large until
+// an activation outgrows it. At that batch size the result drops, although the actual memory
+// requirement does not, so only the batches just before such drops need to be tried.
 double SmallerBatchMib(const Question& question, const Kept& kept) {
   constexpr int kMostPlaces = 50;
   double most_mib = 0;

@@ -71,8 +71,8 @@ double ImageElements(const model::Layer& layer, const LayerRule& rule) {
 // Guesses how many channels result from concatenating the last tensor with others, using the
 // weights of the layer that reads the concatenation. 0 if the layer reads no concatenation. In
 // order of preference:
-// - a number that exceeds the current channels by those of an earlier tensor
-// - for a kernel of 3x3 to 7x7, up to four times the current channels (a skip from far back)
+// - a number that exceeds the last tensor's channels by exactly the channels of an earlier tensor
+// - for a kernel of 3x3 to 7x7, up to four times the last tensor's channels (a skip from far back)
 // - the number of weights per output channel, as for a 1x1 kernel
 std::int64_t JoinedChannels(const Candidates& weights, const Tensor& current, const Trail& trail) {
   const std::int64_t channels = Dimension(current.shape, 1);
@@ -134,8 +134,8 @@ double OfConvolution(const model::Layer& layer, const LayerRule& rule, const Ten
   return current->elements;
 }
 
-// The input width of a linear layer, derived from its number of parameters. The layer is assumed to
-// have a bias if this number is a multiple of the number of outputs.
+// The input width of a linear layer, derived from its parameter count. If this count is a multiple
+// of the number of outputs, the layer is assumed to have a bias.
 double WidthRead(const model::Layer& layer) {
   if (layer.in_features) return static_cast<double>(*layer.in_features);
   const std::int64_t outputs = layer.out.last();

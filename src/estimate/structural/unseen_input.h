@@ -7,11 +7,10 @@
 
 namespace carma::estimate {
 
-// torchsummary prints only outputs, with the batch size as first dimension. The size of a row's
-// input is therefore derived from its parameters: a 1x1 convolution with 64 weights per output
-// reads 64 channels. Some models fold attention windows into the first dimension, so a row seems to
-// have fewer tokens than the row before it. The object remembers the number of windows, so each
-// model needs its own object.
+// Derives the size of a row's input from the row's parameters, because torchsummary prints only
+// output shapes. For example, a 1x1 convolution with 64 weights per output reads 64 channels. Some
+// models fold attention windows into the batch dimension, so their rows seem to have fewer tokens.
+// The object remembers the number of windows, so each model needs its own object.
 class UnseenInput {
  public:
   struct Read {

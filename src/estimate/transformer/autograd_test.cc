@@ -1,8 +1,8 @@
-// Compares the closed form with the bytes that autograd saves for one block. They were counted with
-// saved_tensors_hooks on blocks in plain PyTorch that match those of Transformers and diffusers.
-// The counts exclude weights and duplicate tensors, and include what fused attention kernels save.
-// Each case has three numbers, for fp32, bf16 and autocast, in bytes per token and per element of
-// the width. Unlike the closed form, they include the statistics of norms and attention.
+// Compares the closed form with the bytes that autograd saves for one block. The bytes were counted
+// with saved_tensors_hooks on blocks in plain PyTorch that match those of Transformers and
+// diffusers. They exclude weights and duplicate tensors, but include what fused attention kernels
+// save. Each case has three values (fp32, bf16, autocast), in bytes per token and element of the
+// width. Unlike the closed form, these values include the statistics of norms and attention.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

@@ -26,8 +26,8 @@ const double kContextMib = ShippedMib({Loading::kLazy, Libraries::kSequences});
 constexpr double kShardingShare = 0.4;
 constexpr double kShardingMib = 2.5 * kGibMib;
 // Bytes that PyTorch's allocator reserves per byte of logits and activations, one factor per cause.
-// They are above 1 because blocks of varying sizes leave gaps. The factors with "Variable" in their
-// names are for sizes that never repeat; the others were fitted to runs of fixed length.
+// Blocks of varying sizes leave gaps, so the factors are above 1. Those named "Variable" are for
+// sizes that never repeat; the others were fitted to runs of fixed length.
 constexpr double kSpreadLayer = 1.2;
 constexpr double kSpreadStock = 1.35;
 constexpr double kSpreadInPlace = 1.6;
@@ -123,9 +123,9 @@ double MovingMib(const Moment& moment) {
   return moment.parts.logits + moment.parts.activations;
 }
 
-// Activations use blocks of many sizes, which are still cached when the optimizer allocates its
-// memory in the first step. The result therefore includes the blocks, the gaps between them, and
-// the optimizer's memory. moments: must begin with the optimizer's step.
+// The first step allocates the optimizer's memory while the allocator still caches activation
+// blocks of many sizes. The result therefore includes these blocks, the gaps between them, and the
+// optimizer's memory. moments: must begin with the optimizer's step.
 double ReservedMib(const std::vector<Moment>& moments, const Static& all, double needed,
                    const TrainingPlan& plan) {
   const Moment& busiest = *std::ranges::max_element(
@@ -255,15 +255,17 @@ Result<Unit> Check(const TransformerConfig& config, const TrainingPlan& plan) {
   return Unit{};
 }
 
-// Returns true if only the weights are counted for a part outside the main stack, such as an image
-// encoder. Models with samples of one length or with a list of blocks are counted completely.
+// Returns true if the model has a part outside the main stack, such as an image encoder, of which
+// only the weights are counted. Models with samples of one length or with a list of blocks are
+// counted completely.
 bool CountsBeside(const TransformerConfig& config) {
   return config.other_parameters > 0 && !config.one_length && !config.blocks &&
          config.usual_length == 0;
 }
 
-// Lists the properties of this training run that the measurements cover poorly: no measured run has
-// them, or only runs from sources that give few details. Empty if there are none.
+// Lists the properties of this training run that the measurements cover poorly. Either no measured
+// run has the property, or the only such runs are from sources that give few details. Empty if
+// there are none.
 std::string UnseenOf(const TransformerConfig& config, const TrainingPlan& plan) {
   std::vector<std::string> unseen;
   if (config.decoder_layers > 0) unseen.emplace_back("an encoder and a decoder");

@@ -53,9 +53,8 @@ double StateBytes(StepOptimizer optimizer, double gradient) {
   return 0;
 }
 
-// The foreach implementations, which PyTorch uses by default, make a copy as large as all trained
-// parameters. Fused and 8-bit kernels make no copy, and neither does SGD without momentum and
-// decay.
+// PyTorch's foreach implementations, which are the default, make a copy as large as all trained
+// parameters. Fused and 8-bit kernels make no copy, and neither does SGD without momentum or decay.
 bool CopiesInStep(StepOptimizer optimizer) {
   return optimizer == StepOptimizer::kAdam || optimizer == StepOptimizer::kMomentum;
 }
@@ -202,8 +201,8 @@ Adapters AdaptersOf(const Sizes& sizes, const TrainingPlan& plan, bool gated) {
 
 namespace {
 
-// Bytes of the other models on the GPU. The reference model is sharded like the trained model, and
-// has no gradients or states. Other frozen models are not sharded, and are stored in 16 bits if any
+// Bytes of the other models on the GPU. The reference model is sharded like the trained model, but
+// has no gradients or states. Other frozen models are not sharded, and have 16-bit weights if any
 // part of training uses 16 bits. An engine that generates answers reserves a share of the GPU.
 double BesideOf(const TrainingPlan& plan, double parameters, double by_weights, double averaged) {
   constexpr double kBytesPerMib = 1 << 20;

@@ -1,5 +1,5 @@
-// Computes which part of a transformer one rank holds during training, and the bytes that remain on
-// its GPU between steps. peak.cc adds the memory that grows with the tokens (tokens.h).
+// Computes which part of a transformer one rank holds during training, and how much GPU memory this
+// part occupies between steps. peak.cc adds the memory that grows with the tokens (tokens.h).
 #pragma once
 
 #include "estimate/training_plan.h"

@@ -6,19 +6,18 @@
 namespace carma::estimate {
 namespace {
 
-// With sequence parallelism, a norm's result is gathered over all tokens before the matrices that
-// read it. In the backward pass, these matrices produce a gradient of the same size, which is then
-// scattered. Both tensors are in 16 bits. Returns the bytes of one such tensor, less the part of
-// the residual stream that a GPU keeps anyway.
+// Bytes of a norm's result once sequence parallelism has gathered it over all tokens, less the part
+// of the residual stream that a GPU keeps anyway. In the backward pass, the matrices that read the
+// result produce a gradient of the same size, which is then scattered. Both tensors have 16 bits.
 double GatheredBytes(const TrainingPlan& plan, const Sizes& sizes) {
   return plan.sequence_parallel ? 2 * (sizes.hidden - sizes.stream) : 0;
 }
 
 // Adds the memory of the loss over the vocabulary: log-softmax, its gradient and the gradient of
-// the logits. These are fp32 if the logits are cast, either by autocast or by the model's code, as
-// in causal models. If the code does not cast them (plain_loss), log-softmax under autocast reads
-// 16-bit logits and computes their gradient in 16 bits. The Trainer does not keep the logits. A
-// custom training loop may keep them, but CARMA cannot detect this.
+// the logits. All three are fp32 if the logits are cast, either by autocast or by the model's code,
+// as in causal models. If the code does not cast them (plain_loss), log-softmax under autocast
+// reads 16-bit logits, and their gradient has 16 bits. The Trainer does not keep the logits. A
+// custom training loop might keep them, but CARMA cannot detect this.
 void AddLoss(const TransformerConfig& config, const TrainingPlan& plan, const Sizes& sizes,
              bool shares_weights, PerToken& per) {
   const bool casts = config.rms_norm || plan.weights == Dtype::kFp32;
@@ -71,9 +70,9 @@ double MatrixGradientBytes(const TransformerConfig& config, const TrainingPlan& 
   return plan.weights == Dtype::kFp32 || wide ? 8 : 4;
 }
 
-// With PEFT and without checkpointing, tensors needed only for the gradients of frozen weights are
-// not kept. The 16-bit adapters of other libraries are exempt, because the formula for them was
-// fitted without this rule.
+// Returns true if tensors needed only for the gradients of frozen weights are not kept. This is the
+// case with PEFT and without checkpointing. The 16-bit adapters of other libraries are an
+// exception, because the formula for them was fitted without this rule.
 bool KeepsLess(const TrainingPlan& plan) {
   return plan.method == Method::kLora && !plan.lora_16bit && !RunsBlocksAgain(plan);
 }
@@ -115,7 +114,7 @@ double ForwardBytes(const TransformerConfig& config, const TrainingPlan& plan) {
 
 // Bytes per element that the norms of queries and keys keep: the input in fp32, the normalised
 // input if the norm's weight is trained, and in diffusers' code also the input in 16 bits. The
-// norm's result is rotated immediately. Only the rotated tensor is kept, and it is counted
+// norm's result is not kept, because it is rotated immediately. The rotated tensor is counted
 // elsewhere.
 double HeadNormBytes(const TransformerConfig& config, const TrainingPlan& plan) {
   if (!config.norms_heads) return 0;
@@ -125,11 +124,11 @@ double HeadNormBytes(const TransformerConfig& config, const TrainingPlan& plan) 
   return fp32 ? 8 : 6;
 }
 
-// Bytes that a block keeps, per element of the stream, because its scales and gates depend on the
-// sample. The results of both norms, of attention and of the feed-forward part are multiplied by
-// scales or gates, so the backward pass needs them. If the layers that compute the scales are
-// frozen, nothing is kept. A block that runs attention and feed-forward in parallel has one norm
-// and one common result, but concatenates the inputs of its last matrix.
+// Bytes per element of the stream that a block keeps because scales and gates depend on the sample.
+// The results of both norms, of attention and of the feed-forward part are multiplied by scales or
+// gates, so the backward pass needs these results. Nothing is kept if the layers that compute the
+// scales are frozen. If attention and feed-forward run in parallel, they share one norm and one
+// result, but the block concatenates the inputs of its last matrix.
 double ModulationBytes(const TransformerConfig& config, const TrainingPlan& plan) {
   if (!config.modulated || plan.method == Method::kLora) return 0;
   const double beside = config.side_by_side;
@@ -184,9 +183,9 @@ bool KeepsStream(const TransformerConfig& config, const TrainingPlan& plan) {
   return config.rms_norm && plan.weights != Dtype::kFp32 && !KeepsLess(plan);
 }
 
-// Bytes that a block keeps if only cheap operations are recomputed. The results of attention and of
-// every second matrix product are kept: queries, values, one product of the feed-forward part, and
-// the last product.
+// Bytes that a block keeps if only cheap operations are recomputed: the results of attention and of
+// every second matrix product (queries, values, one product of the feed-forward part, and the last
+// product).
 double ProductBytes(const Sizes& sizes, const TrainingPlan& plan) {
   const double size = plan.weights == Dtype::kFp32 && !plan.amp ? 4 : 2;
   return size * (sizes.output + sizes.query + sizes.value + sizes.forward + sizes.stream);
@@ -263,9 +262,9 @@ double BytesOf(const BlockKeeps& block, const TransformerConfig& config, const T
   return bytes;
 }
 
-// Bytes of the adapters' inputs. Each adapter copies its input to its own precision. No copy is
-// needed if this is also the model's precision. In that case, queries, keys and values read the
-// same tensor, and attention already keeps the input of the output projection.
+// Bytes of the adapters' inputs. An adapter copies its input only if the model's precision differs
+// from its own. Without a copy, queries, keys and values read the same tensor, and attention
+// already keeps the input of the output projection.
 double AdapterBytes(const TransformerConfig& config, const TrainingPlan& plan,
                     const Adapters& adapters) {
   if (plan.method != Method::kLora) return 0;

@@ -16,8 +16,8 @@ struct PerToken {
   double held = 0;         // memory of the logits during the last block's backward pass
   double above = 0;        // memory around the loss, except for the logits
   double stays = 0;        // what FSDP holds with frozen weights in the last block's backward pass
-  // Halfway through a U-Net's backward pass: the bytes that are still kept, and the share of all
-  // gradients that exist by then. midway is 0 if this moment is not considered.
+  // Halfway through a U-Net's backward pass: the bytes still kept (0 if this moment is not
+  // considered), and the share of all gradients that exist by then.
   double midway = 0;
   double midway_gradients = 0;
   double encodes = 0;  // memory while an autoencoder makes the first block's input

@@ -28,9 +28,8 @@ struct ProbeOptions {
 
 struct LoadedProbe {
   std::unique_ptr<SteadyProbe> probe;
-  // Returns why DCGM provides no data, in one line. Empty if DCGM works or is not needed. Must be
-  // called after Devices(), on the reading thread. The function itself is empty if DCGM is never
-  // used.
+  // Returns one line that says why DCGM provides no data; empty if DCGM works or is not needed.
+  // Call only after Devices(), on the reading thread. Null if DCGM is never used.
   std::function<std::string()> dcgm_trouble;
 };
 
