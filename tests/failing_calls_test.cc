@@ -1,5 +1,5 @@
-// Tests that carmad survives if any single call fails to create a descriptor, thread or process. No
-// task may fail because of it, and carmad must work normally again afterwards.
+// Tests that carmad survives the failure of any single call that creates a descriptor, thread or
+// process. No task must fail because of it, and carmad must work normally again afterwards.
 #include "tests/failing_calls.h"
 
 #include <fcntl.h>

@@ -73,8 +73,8 @@ void KillLeftovers(const std::string& folder) {
   }
 }
 
-// Settings for a server whose clock runs a thousand times faster than real time on a machine busy
-// with other tests. Samples are infrequent and never count as stale, however slow the machine is.
+// Settings for a server whose clock runs a thousand times faster than real time. Samples are
+// infrequent and never count as stale, because other tests can slow down this machine.
 std::map<std::string, std::string> UsualSettings() {
   // Tasks share GPUs through streams, so that no test depends on the NVIDIA programs installed on
   // this machine. As many neighbours are allowed as under MPS.

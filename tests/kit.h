@@ -39,8 +39,8 @@ class Folder {
 void WriteText(const std::string& path, const std::string& text, unsigned mode = 0644);
 // Returns an empty string if there is no such file.
 std::string ReadText(const std::string& path);
-// Polls a condition. Returns true as soon as it holds, or false on timeout. For conditions that
-// trigger no event, such as a GPU's health; use Site::Await to wait for a task to end.
+// Polls until the condition holds; returns false on timeout. Use this for conditions that trigger
+// no event, such as a GPU's health. To wait for a task to end, use Site::Await.
 bool Eventually(const std::function<bool()>& condition,
                 std::chrono::milliseconds deadline = kDeadline);
 

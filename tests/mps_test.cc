@@ -101,9 +101,9 @@ class Mps : public ::testing::Test {
     EXPECT_TRUE(Eventually([&] { return Servers().empty(); })) << "a control daemon still runs";
   }
 
-  // Cancels one of a server's two clients. This client ignores SIGTERM, and killing it during a
-  // computation would also take down the server and the other client, so the server must terminate
-  // it.
+  // Cancels one of an MPS server's two clients. The client ignores SIGTERM, so it has to be
+  // terminated by the server: killing it during a computation would also take down the server and
+  // the other client.
   void ExpectTheCancelledClientGoesAlone() {
     Training stubborn = kSmall;
     stubborn.more = {"--ignore-term"};

@@ -18,9 +18,8 @@ struct BoundTask {
   int gpus = 1;
   double sm_active = 0;   // when alone, summed over its GPUs
   double memory_mib = 0;  // minimum while it runs, summed over its GPUs
-  // Share of a GPU that the task takes up if slowdown is limited, summed over its GPUs. On each
-  // GPU, this is the task's SM activity divided by the highest total SM activity that a GPU running
-  // it can reach within the limit.
+  // For each of the task's GPUs: the task's SM activity, divided by the highest total SM activity
+  // that the task and any neighbours can reach within the slowdown limit. Summed over these GPUs.
   double limited_share = 0;
 };
 
@@ -38,16 +37,16 @@ struct BoundPool {
 //   "SM activity area at 1.05"    the same at the throughput measured with MPS
 //   "memory area"        work = memory x run at the GPU's memory
 //   "SM activity area, slowdown at most 2.5"  work = limited_share x run at a capacity of 1 per GPU
-// An area bound is the maximum over all times s of s + (work that cannot be done by time s) / (GPUs
-// x capacity). It is valid because no task runs faster than alone, and none runs before it is
-// released and loaded (docs/server/metrics.md). The result is empty if there are no tasks or no
-// GPUs. The memory bound needs usable_mib, and the last bound needs slowdown_limit. O(n log n);
-// tasks in any order.
+// An area bound is the maximum over all times s of
+//   s + (work that cannot be done by time s) / (GPUs x capacity).
+// It is valid because no task runs faster than alone, and none runs before it is released and
+// loaded (docs/server/metrics.md). The memory bound needs usable_mib, and the last bound needs
+// slowdown_limit. Empty if there are no tasks or no GPUs. Tasks can be in any order. O(n log n).
 std::vector<Bound> MakespanBounds(std::span<const BoundTask> tasks, const BoundPool& pool);
 
-// The bound that no policy can beat: the highest bound valid for any way of sharing. The exclusive
-// area, the SM activity area at capacity 1 and the bound with a slowdown limit are not considered.
-// Returns 0 if no other bound exists.
+// The highest of the bounds that hold for every policy and sharing method; 0 if there are none. The
+// exclusive area, the SM activity area at capacity 1 and the bound with a slowdown limit do not
+// hold for all of them.
 double TightestBound(std::span<const Bound> bounds);
 
 }  // namespace carma::report

@@ -148,8 +148,9 @@ void StoreRun::Settle(const Life& life) {
   if (same) last.gpus = life.last_gpus;
 }
 
-// The task's row stores the number of crashes. In published mode, crashes cannot be told apart from
-// other failures. The row then counts all failures, even though the events give other reasons.
+// Marks failed attempts as out-of-memory crashes until there are as many as the task's row says. In
+// published mode, crashes cannot be told apart from other failures, so the row counts all failures,
+// even if the events give other reasons.
 void StoreRun::MarkCrashes(const Life& life) {
   std::vector<Attempt>& attempts = run_.tasks[life.task].attempts;
   auto marked = std::ranges::count_if(

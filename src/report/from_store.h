@@ -15,8 +15,8 @@
 
 namespace carma::report {
 
-// Add all tasks of the run first, then their events and the GPU usage, each in store order. Rows of
-// unknown tasks are ignored, so whole pages may be added.
+// Builds a run's record from rows of the store. Add all tasks first, then their events and the GPU
+// usage, each in store order. Rows of unknown tasks are ignored, so whole pages can be added.
 class StoreRun {
  public:
   // Everything after `now` is ignored. A process that is still running at `now` counts as
@@ -27,8 +27,8 @@ class StoreRun {
   // Uses state changes and the requeues of ended tasks, and ignores other events. An attempt lasts
   // from "running" to the next state that is neither running nor stopping.
   void Add(const store::StoredEvent& event);
-  // Adds the end, the GPUs and the promised memory of an attempt. Events show only an attempt's
-  // first GPU; for the last attempt, the task's row may list the GPUs too.
+  // Adds the end, the GPUs and the promised memory of an attempt. Events list only the first GPU of
+  // an attempt, and the task's row only the GPUs of the last attempt.
   void Add(const store::EndedAttempt& attempt);
   // Usage of the same GPU must be added in chronological order. Usage outside the run is ignored,
   // and time without usage becomes a gap.

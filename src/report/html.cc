@@ -15,8 +15,8 @@
 
 namespace carma::report {
 
-// The text of style.css. Its colours are from Okabe and Ito's palette, which suits all kinds of
-// colour vision. They are darkened behind white text. Lines also differ in their dash patterns, for
+// The contents of style.css. The colours come from Okabe and Ito's palette, which suits all kinds
+// of colour vision; they are darker behind white text. Lines also have different dash patterns, for
 // printing without colour.
 extern const std::string_view kStyle;
 

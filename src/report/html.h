@@ -26,9 +26,9 @@ std::string HtmlPage(std::string_view title, std::string_view body);
 // A page that shows a record's GPUs over the whole run, with the memory promised to its tasks.
 std::string GpusHtml(const RunRecord& run, std::string_view title, Clock clock);
 
-// Compares all cases with the first. Identical reports produce byte-identical pages. Each drawn run
-// adds at most about 2 MB to the page, regardless of its duration. clock: the clock of a real run.
-// If it is empty, or if several runs are drawn, the axes begin at 0.
+// Compares all cases with the first. Identical reports produce byte-identical pages. Each run that
+// is drawn adds at most about 2 MB, however long it was. clock: the clock of a real run. Without a
+// clock, or if several runs are drawn, the axes begin at 0.
 std::string Html(std::span<const Report> reports, std::string_view title,
                  const std::optional<Clock>& clock = {});
 

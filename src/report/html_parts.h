@@ -38,8 +38,9 @@ using Recorded = std::vector<std::pair<std::string, std::vector<const RunRecord*
 // The result points into the reports. Each report without a label is a separate case.
 Recorded RecordsOf(std::span<const Report> reports);
 
-// Writes a section with a table, or nothing if there are no rows. rows: HTML. The column "run" has
-// its own class, because it is hidden if there is only one run. notes: HTML below the table.
+// Writes a section with a table, or nothing if there are no rows. rows, notes: HTML; the notes go
+// below the table. The column "run" has its own class, so it can be hidden if there is only one
+// run.
 void PutTable(std::string& out, std::string_view heading,
               std::initializer_list<std::string_view> titles, const std::string& rows,
               std::string_view notes = "");

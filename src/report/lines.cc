@@ -37,7 +37,8 @@ Value Count(std::int64_t count) {
   return static_cast<double>(count);
 }
 
-// Returns nothing if no task was executed, because a 0 then means "not measured".
+// Returns nothing instead of 0 if no task was executed, because a 0 would look like a measured
+// value.
 Value Measured(const Metrics& m, double seconds) {
   return m.executed == 0 && seconds == 0 ? std::nullopt : Value(seconds);
 }

@@ -29,12 +29,12 @@ const Line& LineOf(std::string_view key);
 std::optional<Estimated> Over(const Case& of, const Line& line);
 // "1:23:45", "1:23:45 ± 0:12".
 std::string Text(const Line& line, const Estimated& value);
-// The difference between the means of two policies. All tables, figures and sentences use it. The
-// n-th replay has the same seed under both policies, so the noise that they share cancels out.
+// The difference between the means of two policies, used in all tables, figures and sentences. The
+// n-th replays of both policies have the same seed, so noise that affects both cancels out.
 struct Change {
   Estimated relative;  // -0.25: a quarter less
-  // True if the 95 % confidence interval of the difference (Student's t) contains 0, which means
-  // that the difference is not significant. False for single runs, because their noise is unknown.
+  // True if the difference is not significant: its 95 % confidence interval (Student's t) contains
+  // 0. False for single runs, because their noise is unknown.
   bool within_noise = false;
 };
 // Both spans must have the same size, which is at least 1.

@@ -118,12 +118,10 @@ struct Metrics {
   std::vector<GroupMetrics> groups;        // sorted by name; ungrouped tasks are excluded
   std::vector<ForecastMetrics> forecasts;  // sorted by quantity and method
 
-  // Set only if there are two or more users. `users` is sorted by name, `jain` is Jain's index of
-  // the users' mean stretches (1 if all are equal), and `worst_user_waiting_s` is the longest mean
-  // wait of a user.
-  std::vector<UserMetrics> users;
-  std::optional<double> jain;
-  std::optional<double> worst_user_waiting_s;
+  // The next three values are set only if there are two or more users.
+  std::vector<UserMetrics> users;  // sorted by name
+  std::optional<double> jain;      // Jain's index of the users' mean stretches; 1: equal
+  std::optional<double> worst_user_waiting_s;  // longest mean wait of a user
 
   // GPU metrics over [first_submitted, last_ended]: means over time and GPUs; absent if not
   // reported.
@@ -173,9 +171,9 @@ struct Metrics {
   friend bool operator==(const Metrics&, const Metrics&) = default;
 };
 
-// Computes the metrics from the record alone. GPU points count only from the first submission to
-// the last end of the ended tasks. An unfinished task counts only in tasks_by_state, attempts and
-// oom_crashes. All times are 0 if no task was executed.
+// Computes the metrics from the record alone. Only tasks that have ended count, except in
+// tasks_by_state, attempts and oom_crashes. GPU points count from the first submission to the last
+// end of these tasks. All times are 0 if no task was executed.
 Metrics Compute(const RunRecord& run);
 
 nlohmann::json ToJson(const Metrics& metrics);

@@ -53,9 +53,8 @@ struct Estimated {
 };
 // values: one per run, and at least one.
 Estimated EstimatedOf(std::span<const double> values);
-// True if the 95 % confidence interval of the difference between two means (Student's t) contains
-// 0, which means that the difference is not significant. False if either side is a single run,
-// because its noise is unknown.
+// True if the difference between two means is not significant: its 95 % confidence interval
+// (Student's t) contains 0. False if either side is a single run, because its noise is unknown.
 bool WithinNoise(const Estimated& a, const Estimated& b);
 
 // A readable table with two columns, name and value.

@@ -14,10 +14,9 @@ namespace carma::report {
 // Number of tasks that did not succeed.
 std::int64_t Failed(const Metrics& metrics);
 
-// Returns one line. For one case, it gives the duration and GPU usage. For several, it compares the
-// first case with the fastest of the others: how much sooner that one finishes, and at what cost.
-// Empty if there are no runs. Replays (equal labels) count as one case. Labels are not made
-// printable.
+// Returns one line. For a single case, the line gives the duration and GPU usage. For several, it
+// says how much sooner the fastest other case finishes than the first, and at what cost. Replays
+// (equal labels) count as one case. Empty if there are no runs. Labels are not made printable.
 std::string ResultSentence(std::span<const Metrics> runs);
 
 // A headline number: total time, completion, slowdown, energy or crashes.

@@ -129,9 +129,9 @@ struct RunRecord {
   std::map<std::string, double> line_waits_s;
 };
 
-// Reduces each GPU to at most `most` points (at least 1). Each new point is the mean over the known
-// parts of a span; all spans have equal length. Means and energy over the run do not change if
-// there are no gaps.
+// Reduces each GPU to at most `most` points. Each point is the mean over the known parts of a span,
+// and all spans have equal length. Without gaps, means and energy over the run do not change. most:
+// at least 1.
 void Condense(RunRecord& run, std::size_t most);
 
 }  // namespace carma::report

@@ -42,9 +42,9 @@ struct XY {
   double y = 0;
 };
 
-// Reduces a curve to at most `most` points (at least 8) without changing its appearance. The curve
-// is cut into equal spans of x, and each span keeps its first, lowest, highest and last value and
-// its gaps. Points must be sorted by x.
+// Reduces a curve to at most `most` points without changing its appearance. The curve is divided
+// into equal spans of x, and each span keeps its gaps and its first, lowest, highest and last
+// value. Points must be sorted by x. most: at least 8.
 std::vector<XY> Thin(std::span<const XY> curve, std::size_t most);
 
 // Maps values to coordinates of the drawing.
@@ -71,9 +71,8 @@ std::vector<Tick> NiceTicks(double high, int most);
 // The same for durations in seconds: whole seconds, minutes, hours or days, labelled with their
 // unit.
 std::vector<Tick> TimeTicks(double high_s, int most);
-// Round times of day on an axis of `length_s`: "14:00", "14:00:30", and at midnight "23 Nov".
-// from_s: the beginning of the axis, in seconds since the displayed clock's epoch. Tick::at is
-// relative to from_s.
+// Ticks at round times of day: "14:00", "14:00:30", and "23 Nov" at midnight. from_s: the beginning
+// of the axis, in seconds since the displayed clock's epoch. Tick::at is relative to from_s.
 std::vector<Tick> ClockTicks(double from_s, double length_s, int most);
 // The next round value at or above `high`, as the end of an axis. NiceEnd(0) is 1.
 double NiceEnd(double high);

@@ -43,8 +43,8 @@ struct TaskOutcome {
   int attempts = 0;
   int ooms = 0;
 
-  // Waiting and execution time of a task that has ended. If the clock was set back while the task
-  // existed, the times of submission and end alone may give less than the execution time.
+  // Waiting plus execution time of a task that has ended. At least the execution time, even if the
+  // clock was set back while the task existed.
   core::Duration Whole() const {
     return std::max(*ended - submitted - out_of_queue, executed.value_or(core::Duration{0}));
   }
@@ -62,8 +62,8 @@ struct GpuSpan {
   double energy_j = 0;   // used in the span, NaN if not reported
 };
 
-// The metrics do not depend on the order of the outcomes, not even in the last bit. Spans of one
-// GPU are summed in the order in which they are added.
+// Tasks can be added in any order: the metrics are the same to the last bit. Spans of one GPU are
+// summed in the order in which they are added.
 class Tally {
  public:
   // Must be called once per task.

@@ -39,9 +39,9 @@ std::string Gantt(const RunRecord& run, const TimelineFrame& frame);
 std::string QueueChart(const RunRecord& run, const TimelineFrame& frame);
 
 enum class Quantity { kMemory, kSmActive, kPower };
-// Draws one strip per GPU, or, if there are many GPUs, their mean with the range from lowest to
-// highest. For memory, also draws the promised memory. If nothing was reported, draws a line of
-// text.
+// Draws one strip per GPU. If there are many GPUs, draws their mean and the range from lowest to
+// highest instead. For memory, also draws the promised memory. If nothing was reported, draws a
+// line of text.
 std::string GpuChart(const RunRecord& run, Quantity quantity, const TimelineFrame& frame);
 
 }  // namespace carma::report

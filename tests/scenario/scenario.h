@@ -45,9 +45,9 @@ class ScenarioShell {
   // Advances time to `when`, which is never in the past. Along the way, and at `when` itself, the
   // core gets a WakeUp for each WakeAt.
   virtual base::Result<base::Unit> AdvanceTo(core::Time when) = 0;
-  // Passes these events to the core at Now(), in one call to Scheduler::HandleAll. The scenario
-  // itself answers requests for estimates and reports starts and exits, so the shell must not. Task
-  // "t7" has id 7.
+  // Passes these events to the core at Now(), in one call to Scheduler::HandleAll. The shell must
+  // not answer requests for estimates or report starts and exits, because the scenario itself does.
+  // Task "t7" has id 7.
   virtual base::Result<base::Unit> Inject(const std::vector<core::Event>& events) = 0;
   // Simulates a daemon restart: a new core gets the GPUs, the machine, every unfinished task as
   // stored (TaskRestored, by id), and the drains.
@@ -95,9 +95,9 @@ struct Scenario {
 base::Result<Scenario> ParseScenario(std::string_view text, std::string file);
 
 // Plays the scenario and compares the core's actions with the expectations. An unexpected action
-// (start, stop, warn, ask, reject) and a contradiction in the core's records are mismatches too.
-// Returns kConflict ("file:line: …") for a mismatch, kInvalid for an impossible value, or the
-// shell's error.
+// (start, stop, warn, ask, reject) or a contradiction in the core's records also counts as a
+// mismatch. Returns kConflict ("file:line: …") for a mismatch, kInvalid for an impossible value, or
+// the shell's error.
 base::Result<base::Unit> RunScenario(const Scenario& scenario, ScenarioShell& shell);
 
 // Reads, parses and plays one file.

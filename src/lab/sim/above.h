@@ -20,8 +20,9 @@ inline constexpr std::pair<Placing, std::string_view> kPlacingWords[] = {
     {Placing::kAsked, "asked"},
 };
 
-// The resource that Slurm counts (its "gres"). CARMA runs on the nodes only with kCarma. Otherwise
-// a task starts immediately on the GPUs that Slurm chose, and fails if it runs out of memory.
+// The resource that Slurm counts (its "gres"). With kCarma, CARMA runs on the nodes. With kGpu and
+// kShard, a task starts immediately on the GPUs that Slurm chose, and fails if it runs out of
+// memory.
 enum class Gres {
   kCarma,  // a server's total GPU memory, in GiB; CARMA chooses the GPU
   kGpu,    // whole GPUs, one task each

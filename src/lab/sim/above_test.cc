@@ -122,9 +122,9 @@ TEST(AboveSlurm, ARequeuedTaskIsConsideredAgainLater) {
                                       {Duration{0}, &some},  {Duration{0}, &some},
                                       {Duration{0}, &large}, {Duration{400'000}, &tiny}};
   const RunResult run = PlayAbove("2 * 2xA100-40GB", arrivals, Placed(Placing::kSlurm));
-  // No server has enough memory left for the large task until the brief tasks end (114 s). Slurm
-  // sends the task to one server, where it waits until it is sent back, even though the other
-  // server has been empty for a long time.
+  // The large task fits nowhere until the brief tasks end at 114 s. Slurm then sends it to a server
+  // that cannot start it. The task waits there until it is sent back, although the other server has
+  // long been empty.
   EXPECT_EQ(run.totals.requeues, 1);
   EXPECT_EQ(StartsOf(run)[6], 114 + 600 + 121);
 }
@@ -187,9 +187,8 @@ TEST(Above, GivesATaskSeveralWholeServersAtOnce) {
     ASSERT_EQ(run.totals.succeeded, 4) << base::WordOf(placing);
     EXPECT_EQ(run.record->tasks[1].attempts[0].gpus, (std::vector<int>{2, 3, 4}));
     EXPECT_EQ(run.record->tasks[2].attempts[0].gpus.front() / 2, 0);
-    // The two small tasks end at 518 s and the first large task at 1 015 s, so the last task gets
-    // two empty servers: the first server and one other, or the two servers that the first large
-    // task used.
+    // The two small tasks end at 518 s and the first large task at 1 015 s. All servers are then
+    // empty, and the last task gets two of them.
     EXPECT_NEAR(StartsOf(run)[3], 1'015, 1) << base::WordOf(placing);
     EXPECT_EQ(run.record->tasks[3].attempts[0].gpus.size(), 3u);
     EXPECT_EQ(run.totals.attempts, 4);
@@ -200,8 +199,8 @@ TEST(AboveAsked, ReservesAServerForATaskPassedTooLong) {
   const trace::Workload one = WorkloadOf("one", 1, 1'000, 4'000);
   const trace::Workload two = WorkloadOf("two", 2, 500, 4'000);
   std::vector<Arrival> arrivals{{Duration{0}, &one}, {Duration{0}, &one}, {Duration{0}, &two}};
-  // Tasks that need one GPU are always waiting, and no two running tasks end at the same time. The
-  // two GPUs are therefore never free at once for the task that needs both.
+  // One-GPU tasks are always waiting, and no two running tasks end at the same time. So the task
+  // that needs two GPUs never finds both of them free.
   arrivals[1].solo_s = 1'500;
   for (int i = 0; i < 30; ++i) arrivals.push_back({Duration{0}, &one});
   RunOptions options = Placed(Placing::kAsked);

@@ -25,8 +25,8 @@ enum class Due : std::uint8_t {
   kTask,          // per task: the next step of its life
 };
 
-// The future events of a run, at most one per timer, ordered by time. Among events at the same
-// time, observations come before changes; otherwise timers keep the order in which they were set.
+// The future events of a run, ordered by time, at most one per timer. At equal times, kTick and
+// kSamples come first, and all other ties are broken by the order in which the timers were set.
 class Agenda {
  public:
   struct Event {

@@ -95,8 +95,8 @@ std::vector<double> MostDelivered(const Interference& model, core::SharingMethod
 
 namespace {
 
-// Share of a GPU that each part of a task needs at full speed: its own SM activity, divided by the
-// highest total activity that the GPU can reach within the slowdown limit.
+// For each part of a task, the share of a GPU that it uses at full speed: the part's SM activity
+// divided by MostDelivered().
 class LimitedShares {
  public:
   LimitedShares(std::span<const Arrival> arrivals, const RunOptions& options) {

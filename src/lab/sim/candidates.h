@@ -57,8 +57,8 @@ using AlikeKey =
     std::tuple<const trace::Workload*, std::optional<double>, std::string, std::string, std::string,
                std::uint32_t, std::int64_t, double, double, double, double, std::int64_t>;
 
-// A group of tasks with the same request and the same predictions. The tasks are interchangeable
-// for placement, so a server's answer for one task is valid for the whole group.
+// Tasks with the same request and the same predictions. A server's answer for one of them is valid
+// for all.
 struct Alike {
   core::TaskRequest request;
   std::optional<core::Estimate> estimate;
@@ -67,11 +67,10 @@ struct Alike {
   // True if an empty server of the kind could take the task; indexed by kind.
   std::vector<std::optional<bool>> could_take;
 
-  // A server's answer (AskedPlacing): how well the task would fit, or empty if it cannot start now.
-  // `told` is the number of event batches that the server had received when it answered.
+  // A server's answer in AskedPlacing.
   struct Answer {
-    std::uint64_t told = 0;
-    std::optional<double> score;
+    std::uint64_t told = 0;       // event batches that the server had received when it answered
+    std::optional<double> score;  // how well the task would fit; empty: it cannot start now
   };
   std::vector<Answer> answers;
   std::vector<std::optional<core::Need>> needs;  // by kind of server

@@ -53,10 +53,10 @@ struct ShapedGpu {
   // instances.
   std::optional<std::vector<MigSlices>> mig;
 };
-// Parses a shape with MIG partitions, which apply to each GPU of a group:
-// "2xA100-40GB,A100-80GB:mig=3g.40gb+2g.20gb+1g.10gb", "H100-80GB:mig=". Returns the errors of
-// ParseShape, and kInvalid for a type without MIG, a profile that the type does not have, or more
-// slices than the GPU has.
+// Parses a shape that can contain MIG partitions, such as "H100-80GB:mig=" or
+// "2xA100-40GB,A100-80GB:mig=3g.40gb+2g.20gb+1g.10gb". A partition applies to every GPU of its
+// group. Returns the errors of ParseShape. Also returns kInvalid for a type without MIG, a profile
+// that the type does not have, or more slices than the GPU has.
 Result<std::vector<ShapedGpu>> ParseDividedShape(std::string_view shape);
 // NVIDIA's name for an instance with these slices on this type, such as "3g.20gb".
 std::string MigProfileName(const GpuType& type, const MigSlices& slices);
@@ -72,11 +72,12 @@ bool CanBeDivided(const GpuType& type);
 // Null if a GPU cannot be partitioned into this many equal instances.
 const MigProfile* FindMigProfile(int instances);
 
-// Speed of a task on an instance with this share of the SMs, relative to the whole GPU: ((1 + u^4)
-// / (1 + (u / compute)^4))^(1/4), where u is the task's SM activity on the whole GPU. This is close
-// to min(1, compute / u) with a rounded knee. Compared with MISO's medians of nine training runs on
-// four instance sizes, with u fitted to each run, the mean error is 4.9 % (at most 16 %). For
-// min(1, compute / u) itself it is 6.3 % (at most 21 %).
+// Speed of a task on an instance with the share `compute` of a GPU's SMs, relative to the whole
+// GPU:
+//   ((1 + u^4) / (1 + (u / compute)^4))^(1/4), where u = sm_active on the whole GPU.
+// This is a smooth version of min(1, compute / u). Compared with nine training runs on four
+// instance sizes (MISO; u fitted to each run), its mean error is 4.9 % and its maximum error 16 %.
+// For min(1, compute / u), the mean error is 6.3 % and the maximum error 21 %.
 double MigSpeed(double compute, double sm_active);
 
 }  // namespace carma::sim

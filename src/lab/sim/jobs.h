@@ -134,8 +134,8 @@ class Jobs {
   std::unordered_map<std::uint64_t, JobIndex> index_of_;  // by task id; only for lookups
 };
 
-// What a task's random values are for. A value depends only on the seed, the task and the purpose,
-// so the tasks of runs with the same seed are the same under all policies.
+// The purpose of a random value. Values depend only on the seed, the task and the purpose, so with
+// the same seed, every policy gets the same tasks.
 enum class Draw : std::uint64_t { kNoise, kFailure, kEstimate, kProfile };
 
 inline base::Rng Chance(std::uint64_t seed, Draw draw, std::uint64_t task) {

@@ -30,9 +30,9 @@ class LinesAbove {
   bool empty() const { return count_ == 0; }
   std::size_t size() const { return count_; }
 
-  // The first `most` waiting tasks. The fair order is the same as in a server's own queue
-  // (docs/server/policies.md): the user with the smallest share goes first. Running tasks, and the
-  // tasks already chosen for the result, count as if they ran for another hour.
+  // The first `most` waiting tasks. In fair order, the user with the smallest share goes first, as
+  // in a server's own queue (docs/server/policies.md). Running tasks and the tasks already in the
+  // result count as if they will run for another hour.
   std::vector<Waiting> First(std::size_t most, core::Time now) const;
 
   // Charges the user at this rate for the GPUs that the task holds, from now until Release().

@@ -12,12 +12,12 @@
 
 namespace carma::sim {
 
-// Returns the metrics of every run: one row per policy with one entry per seed, beginning with the
-// policy's own seed. With EstimateOptions::carries, each run of a policy starts with what its
-// earlier runs learned. The number of threads (0 means one per core) does not affect the results.
-// The caller sets the label and provenance. `done` is called with the number of finished runs, from
-// any thread but never from two at once. If runs fail, returns Simulate()'s error for the first of
-// them.
+// Returns the metrics of every run: one row per policy, with one entry per seed. The first seed is
+// the policy's own. With EstimateOptions::carries, each run of a policy starts with what its
+// earlier runs learned. The caller sets the label and provenance. If runs fail, returns
+// Simulate()'s error for the first of them. threads: 0 means one per core; does not affect the
+// results. done: called with the number of finished runs, from any thread but never from two at
+// once.
 Result<std::vector<std::vector<report::Metrics>>> SimulateMatrix(
     const Cluster& cluster, std::span<const Arrival> arrivals, std::span<const RunOptions> policies,
     int runs, int threads, const std::function<void(std::size_t)>& done = {});

@@ -1,4 +1,4 @@
-// The options of the simulated world by name, for `carma simulate --model`.
+// Options of the simulation by name, for `carma simulate --model`.
 #pragma once
 
 #include <cstdint>

@@ -27,9 +27,9 @@ struct PowerModel {
 };
 double PowerW(const PowerModel& model, double smact);
 
-// The data loaders of all tasks on a server share its CPU cores. Off by default: in the measured
-// runs, tasks took 10 to 25 % longer while a demanding task ran on another GPU, but that is not
-// enough data to fit the constants. A task that needs no cores is not slowed down.
+// Slowdown of tasks whose data loaders compete for the server's CPU cores. Tasks that need no cores
+// are not affected. Off by default, because there is too little data to fit the constants: in the
+// measured runs, tasks took 10 to 25 % longer while a demanding task ran on another GPU.
 struct HostContention {
   double cores = 0;               // 0: not modelled
   double cores_per_gpu_task = 8;  // busy cores per GPU if a task does not specify a number
@@ -67,12 +67,11 @@ struct Stopping {
   base::Duration takes{2'000};
 };
 
-// The defaults follow the two measured A100 runs of docs/inside/simulator.md. A task holds no
-// memory for about 14 s (imports, CUDA context, first batch), and then its full plateau until the
-// end. It reports a failed allocation about 8 s later, when its process exits. A new task that does
-// not fit crashes; tasks that are already running are not affected, because they have allocated all
-// their memory. With the options below, the task that allocates on a full GPU crashes, whether it
-// is new or growing.
+// The defaults follow the two measured A100 runs in docs/inside/simulator.md. A task allocates
+// nothing for about 14 s (imports, CUDA context, first batch), and then holds its full memory, the
+// plateau, until it ends. If the allocation fails, the process exits about 8 s later. Running tasks
+// never crash, because they have already allocated all their memory, unless the options below let
+// them grow.
 struct MemoryModel {
   base::Duration load{14'000};        // launch to first allocation
   base::Duration crash_delay{8'000};  // failed allocation to process exit

@@ -46,8 +46,8 @@ core::GpuSampled Monitor::Sample(std::uint32_t gpu, base::Time taken) {
 }
 
 bool Monitor::IsMoving(std::uint32_t gpu) const {
-  // The monitor may not see a new task until one period after its start. Measuring the task's
-  // activity takes the warm-up and another window; the GPU has settled by then.
+  // A new task is first sampled up to one period after its start. Its activity is known after the
+  // warm-up and one more window.
   const base::Duration settles = options_.window + options_.period + core::kActivityWarmUp;
   return machines_.Loading(gpu) > 0 ||
          observed_[gpu].sampled < machines_.gpu(gpu).changed() + settles;

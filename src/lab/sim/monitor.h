@@ -15,11 +15,12 @@
 
 namespace carma::sim {
 
-// Samples are taken in the last millisecond of each period, but most of them cannot change a
-// decision. In on-demand mode, a GPU is sampled only at the first tick after each change (when the
-// scheduler would have seen the memory change), at every tick while tasks wait and something
-// changes, and once before a decision after a quiet period. The scheduler's decisions are the same
-// as if it had seen every sample.
+// Samples are due in the last millisecond of each period, but most of them cannot change a
+// decision. In on-demand mode, a GPU is therefore sampled only
+// - at the first tick after each change on the GPU,
+// - at every tick while tasks wait and readings still change,
+// - before a decision, if no task was waiting.
+// The scheduler decides as if it had every sample.
 class Monitor {
  public:
   // Counts the tasks in a server's scheduler that have no GPUs yet.

@@ -30,8 +30,8 @@ std::int64_t NodeCounts::UnitsOf(const Node& node, std::uint32_t pool,
   // A task on several GPUs requests whole GPUs instead of shards.
   const bool gpus = gres_ != Gres::kCarma && asked.gpus > 1;
   if (asked.whole || gpus) return all;
-  // A GPU's limit is its share of the node's total rather than its own size, because rounding may
-  // have made the total smaller than the sum over the GPUs.
+  // Rounding can make the node's total smaller than the sum of its GPUs, so a GPU's limit is an
+  // equal share of the total.
   const std::int64_t most =
       gres_ == Gres::kCarma ? std::max<std::int64_t>(1, all / node.gpus) : all;
   const std::int64_t each = asked.memory_mib / kMibOfUnit >= most

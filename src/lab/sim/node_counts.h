@@ -35,9 +35,9 @@ class NodeCounts {
                                   base::Time ends);
   void Release(std::uint32_t node, std::uint64_t task);
 
-  // The earliest time at which the request fits if all tasks on the node run until their time
-  // limits. (A task past its limit can end at any moment.) Empty if the request does not even fit
-  // on an empty node.
+  // The earliest time at which the request fits, assuming that every task on the node runs until
+  // its time limit. Tasks past their limits count as ending now. Empty if the request does not even
+  // fit on an empty node.
   std::optional<base::Time> FitsFrom(std::uint32_t node, const CountAsked& asked,
                                      base::Time now) const;
   // True if `asked` would still fit at time `at` after booking `other`, which runs longer.

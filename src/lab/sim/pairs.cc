@@ -44,8 +44,9 @@ double MemorySpeed(double factor, const PairedTask& own, const PairedTask& other
   return 1 / (1 + factor * own.utilization * other.memory);
 }
 
-// With nvidia-smi's utilization, which counts any kernel as busy, two tasks slow each other down
-// only if the sum of their utilizations exceeds this value. Fitted to Lucid's pairs on an RTX 3090.
+// Two tasks slow each other down only if the sum of their utilizations exceeds this value. These
+// are nvidia-smi's utilizations, which count any kernel as busy. Fitted to Lucid's pairs on an RTX
+// 3090.
 constexpr double kUtilizationTogether = 1.14;
 
 double UtilizationSpeed(const PairedTask& own, const PairedTask& other) {

@@ -29,10 +29,12 @@ struct MeasuredPairs {
   std::vector<MeasuredPair> streams;  // pairs that took turns
   std::vector<MeasuredPair> mps;
 };
-// CSV with speed1, speed2 (relative to running alone), u1, u2 (GPU utilisation or SM activity when
-// running alone, percent), m1 and m2 (memory utilisation when running alone, percent), and method
-// ("streams" or "mps"; default: streams). Other columns are ignored. There must be at least one
-// pair. Returns kInvalid "path:7: …" for an invalid row.
+// Parses CSV with these columns, ignoring others:
+//   speed1, speed2  speeds relative to running alone
+//   u1, u2          GPU utilisation or SM activity when running alone, in percent
+//   m1, m2          memory utilisation when running alone, in percent
+//   method          optional: "streams" (default) or "mps"
+// Returns kInvalid if there are no pairs, or "path:7: …" for an invalid row.
 Result<MeasuredPairs> ParsePairs(std::string_view csv, std::string_view path);
 
 // How well a formula predicts the speeds; each task of a pair counts separately.
@@ -42,14 +44,14 @@ struct PairAgreement : Agreement {
   bool fitted = false;                // the factor is the best one for these pairs
 };
 
-// Compares the pairs, of which there must be at least one, with these formulas, in this order:
+// Compares the pairs (at least one) with these formulas, in this order:
 // - no interference,
 // - the simulator's model of the method (for MPS, the guess from activities alone), first with its
 //   own factor and then with the best factor for these pairs (least squares),
 // - 1 / (1 + k u m) with the best k, where u is the task's own utilisation and m is its neighbour's
 //   memory utilisation,
-// - for streams only, a fit to nvidia-smi's utilisation, which is not SM activity.
-// The simulator's model treats the utilisation as SM activity, which may overstate a task's work.
+// - for streams only, a fit to nvidia-smi's utilisation.
+// The simulator's model treats the utilisation as SM activity, which can overstate a task's work.
 std::vector<PairAgreement> ComparePairs(core::SharingMethod method,
                                         const std::vector<MeasuredPair>& pairs);
 

@@ -209,9 +209,9 @@ bool AskedPlacing::IsKeptFrom(const Job& job, std::uint32_t node) const {
   return kept_for_ && *kept_for_ != core::Number(job.id) && std::ranges::count(kept_, node) > 0;
 }
 
-// Once other tasks have been starting ahead of a waiting task for pass_limit, reserves the servers
-// that it needs, preferring those with the fewest tasks. A reserved server accepts no other tasks
-// until this task has started.
+// Once a task has waited for pass_limit while others started ahead of it, reserves the servers that
+// it needs, preferring those with the fewest tasks. A reserved server accepts no other tasks until
+// this task has started.
 void AskedPlacing::KeepServers(std::span<const LinesAbove::Waiting> looked_at, base::Time now) {
   if (kept_for_ || !options_.policy.pass_limit || looked_at.size() < 2) return;
   const auto since = [this](const LinesAbove::Waiting& each) {

@@ -23,10 +23,9 @@
 
 namespace carma::sim {
 
-// Placing::kQueue: first in, first out. The first task goes to a server with an empty main queue:
-// the one with the most idle GPUs, then the fewest tasks, then the lowest number. The server's own
-// scheduler then decides which GPU the task gets. So a server never hoards tasks that another could
-// start, and only one scheduler considers each task.
+// Placing::kQueue: first in, first out. Among the servers whose main queue is empty, the task goes
+// to the one with the most idle GPUs, then the fewest tasks, then the lowest number. That server's
+// scheduler chooses the GPU. Servers never hoard tasks that another server could start.
 class IdleFirst {
  public:
   struct Placed {
@@ -62,8 +61,8 @@ class IdleFirst {
 using PlaceTask = std::function<void(JobIndex, std::span<const std::uint32_t>)>;
 
 // Placing::kSlurm: chooses servers as Slurm does, by counting what is booked on each of them. Tasks
-// start in queue order. While the head of the queue waits, later tasks may start by backfill, which
-// reserves resources for the head only.
+// start in queue order. While the head of the queue waits, backfill can start later tasks.
+// Resources are reserved for the head only.
 class SlurmPlacing {
  public:
   // All arguments must outlive this object.

@@ -25,10 +25,10 @@
 
 namespace carma::sim {
 
-// Uses carmad's own estimators, which learn from finished attempts as in carmad
-// (estimate/appraiser.h, estimate/lesson.h). Tasks with the same user and workload count as runs of
-// the same program (user 0: unknown). All servers share what they have learned. Random errors are
-// drawn per task, so an answer does not depend on the time of the request.
+// Uses carmad's own estimators, which learn from finished attempts (estimate/appraiser.h,
+// estimate/lesson.h). Tasks with the same user and workload count as runs of the same program; user
+// 0 means unknown. All servers share what they have learned. Random errors are drawn per task, so
+// an estimate does not depend on when it is requested.
 class Predictions {
  public:
   // The options and the layout must outlive this object.

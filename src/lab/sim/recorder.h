@@ -10,8 +10,8 @@
 
 namespace carma::sim {
 
-// A step function of time, stored as at most `limit` points (at least 2). Beyond this limit,
-// neighbouring points are merged into their time-weighted mean, so the overall mean stays exact.
+// A step function of time. If it has more than `limit` points, neighbouring points are merged into
+// their time-weighted mean, so the overall mean stays exact. limit: at least 2.
 class Series {
  public:
   Series(std::size_t limit, base::Time from) : limit_(limit), open_{.at = from}, since_(from) {}

@@ -11,10 +11,9 @@
 namespace carma::sim {
 
 // Parses the keywords of `carma reserve`, separated by spaces: "for=ada,bob gpus=0,1 from=9h
-// for-time=8h repeat=weekdays until=30d", "for=nobody count=2 type=a100 from=1d to=2d". Times are
-// relative to the first submission (0 in Reservation::from), which is treated as midnight on a
-// Monday. The reservation applies to each server. Reservations for accounts or classes are not
-// supported. Returns kInvalid with a message that says what was expected.
+// for-time=8h repeat=weekdays until=30d", "for=nobody count=2 type=a100 from=1d to=2d". Time 0 is
+// the first submission, which counts as midnight on a Monday. The reservation applies to each
+// server. Accounts and classes are not supported. Returns kInvalid for invalid keywords.
 Result<core::Reservation> ParseReservation(std::string_view text);
 
 // Returns the periods that are active at `now` or begin before `horizon`, plus the next period of

@@ -43,9 +43,9 @@ struct Cluster {
 
 inline constexpr std::size_t kMaxServers = 4096;
 
-// Parses a name of ServerNames() such as "dgx-station-a100", a shape ("4xA100-40GB,2xH100-80GB"),
-// or several servers ("125 * dgx-a100", "2 * 4xV100-16GB + dgx-h100"). Returns kInvalid for an
-// unknown name or type, no GPUs, or more than kMaxServers servers.
+// Parses a server name such as "dgx-station-a100" (ServerNames()), a shape
+// ("4xA100-40GB,2xH100-80GB"), or several servers ("125 * dgx-a100", "2 * 4xV100-16GB + dgx-h100").
+// Returns kInvalid for an unknown name or type, no GPUs, or more than kMaxServers servers.
 Result<Cluster> ParseCluster(std::string_view text);
 // Names and shapes of the known servers, for the help text.
 struct ServerName {
@@ -77,16 +77,15 @@ Result<std::vector<Arrival>> Arrivals(const trace::TaskTrace& trace,
 // Model summaries by workload name, as users would submit them with their tasks.
 using Summaries = std::map<std::string, estimate::Summary>;
 
-// How peak memory is estimated: by an estimator of `carma estimate`, as in carmad, or from values
-// given in advance. Also as in carmad, the promise for a predicted peak (from an estimator, or a
-// value with random errors) is capped at the memory of the largest GPU. Only a peak specified by
-// the user can therefore be too large for the server.
+// How peak memory is estimated: by an estimator of `carma estimate`, or from values given in
+// advance. As in carmad, at most the largest GPU's memory is promised for a predicted peak. (A
+// value with random errors counts as predicted.) Only a peak specified by the user can be too large
+// for the server.
 struct EstimateOptions {
   std::string_view source = "none";  // for trace::ParseEstimateSource; only used without a method
 
   // Name from estimate::Estimators(), or empty to use `source`. As in carmad, the estimator is
-  // asked at each submission and learns from finished tasks (predictions.h). What it learns is
-  // shared by all servers.
+  // asked at each submission. All servers share what it learns from finished tasks (predictions.h).
   std::string method;
   double coverage = 0.9;  // coverage of the promised upper bounds; 0: promise the point estimate
   std::shared_ptr<const Summaries> summaries;  // null: no summaries
@@ -110,9 +109,9 @@ struct EstimateOptions {
   double slowdown_sigma = 0;  // for sensitivity and pressure
   double duration_sigma = 0;
 
-  // Random errors of the memory estimate. It is multiplied by exp(N(bias, sigma)), with a new draw
-  // for each task, and a fraction missing_share of the tasks gets no estimate. Peaks measured in
-  // earlier runs have no error.
+  // Random errors of the memory estimates. Each task's estimate is multiplied by exp(N(bias,
+  // sigma)). A fraction missing_share of the tasks gets no estimate. Peaks measured in earlier runs
+  // have no error.
   double bias = 0;
   double sigma = 0;
   double missing_share = 0;
@@ -157,9 +156,9 @@ struct RunOptions {
   // and Simulate assigns the IDs.
   std::vector<core::Reservation> reservations;
 
-  // With kMps: limits each task to its promise plus the policy's margin, like
-  // collocation.mps_memory_limit, if its MPS server has only one GPU. A task that needs more runs
-  // out of memory even if the GPU has memory left.
+  // With kMps: a task runs out of memory if it needs more than its promised memory plus the
+  // policy's margin, even if the GPU has memory left (as with collocation.mps_memory_limit).
+  // Applies only to tasks whose MPS server has a single GPU.
   bool mps_memory_limit = false;
 
   MemoryModel memory;
@@ -169,9 +168,9 @@ struct RunOptions {
   Checkpoints checkpoints;
   Stopping stopping;
   ShownProgress progress;
-  // Length of a time slice; 0 disables time slices. A task that has run for one time slice while
-  // others are waiting is requeued, as if by `carma requeue`, behind tasks that have had fewer time
-  // slices. It keeps running if no task is waiting, or if stopping it would lose all its work.
+  // Length of a time slice; 0 disables time slices. After one time slice, a task is requeued as if
+  // by `carma requeue`, behind tasks that have had fewer time slices. It keeps running if no task
+  // is waiting, or if stopping it would lose all its work.
   base::Duration time_slot{0};
 
   int max_recoveries = 3;  // per task; the published versions have no limit
@@ -194,9 +193,10 @@ struct RunOptions {
   // at submission. Only allowed with one server and immediate estimates.
   std::function<void(const ToldStart&)> on_start;
 };
-// Returns the settings of a published version of the original system: the policy of
-// core::AsPublished, the monitor's window (92 s, not overlapping; v2: 30 s, rolling), unlimited
-// retries, and a whole GPU for a task without an estimate. Returns the errors of core::AsPublished.
+// Returns `options` with the settings of a published version of the original system: the policy of
+// core::AsPublished, unlimited retries, a whole GPU for each task without an estimate, and the
+// monitor's window (92 s, not overlapping; v2: 30 s, rolling). Returns the errors of
+// core::AsPublished.
 Result<RunOptions> AsPublished(std::string_view era, RunOptions options);
 
 // ---- the results ----
@@ -237,20 +237,20 @@ struct RunResult {
 };
 
 // Checks the input of a run. Returns kInvalid if
-// - options are out of range (the parsers of the options check number ranges),
-// - a task needs more GPUs than any server has ("line 7 (bert-8gpu): needs 8 GPUs, but the largest
-//   server has 4") or, if whole servers can be combined (not with Placing::kQueue), more than all
-//   servers of one kind have together,
+// - options are out of range (number ranges are checked when options are parsed),
+// - a task needs more GPUs than all servers of one kind have together (with Placing::kQueue: than
+//   the largest server has), as in "line 7 (bert-8gpu): needs 8 GPUs, but the largest server has
+//   4",
 // - a task has a class or an account that the policy does not allow,
-// - arrivals are not in chronological order,
+// - arrivals are not in chronological order, or
 // - reservations cannot all get their GPUs.
 Result<Unit> CheckRun(const Cluster& cluster, std::span<const Arrival> arrivals,
                       const RunOptions& options);
 
 // A pure function: identical arguments give byte-identical results on any machine and thread.
-// Aborts if the simulator has a bug and the books do not balance at the end: every task must have
-// ended exactly once, no claim may be left, and all GPUs must be empty. Returns the errors of
-// CheckRun, and kInvalid if reservations leave tasks no time to run.
+// Aborts if the simulator has a bug: at the end, every task must have ended exactly once, no claims
+// may remain, and all GPUs must be empty. Returns the errors of CheckRun, and kInvalid if
+// reservations leave tasks no time to run.
 Result<RunResult> Simulate(const Cluster& cluster, std::span<const Arrival> arrivals,
                            const RunOptions& options);
 

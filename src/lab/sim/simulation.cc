@@ -21,9 +21,9 @@ constexpr int kMostStillDays = 400;
 // longer of these two periods.
 constexpr double kLongestRoundMs = 92'000;
 constexpr int kMostOnGpu = 48;
-// A run is abandoned after kStartsOfFew + kStartsOfEach * (number of unfinished tasks) attempts are
-// stopped without any task ending or saving work. By then, even time slices that started at one
-// second have grown to their maximum.
+// A run is abandoned if no task ends or saves work while kStartsOfFew + kStartsOfEach * (number of
+// unfinished tasks) attempts are stopped. By then, even time slices that started at one second have
+// grown to their maximum.
 constexpr std::int64_t kStartsOfEach = 100;
 constexpr std::int64_t kStartsOfFew = 1'000;
 // The time between two readings of the tasks' output.

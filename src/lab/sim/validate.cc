@@ -70,8 +70,8 @@ struct PublishedFigure {
   std::optional<double> to = {};
 };
 
-// The makespans of the 60 tasks were read from the published curves of three runs. For two of them,
-// the time scale is chosen so that the integral of power equals the published energy.
+// Makespans of the 60 tasks, read from the published curves of three runs. Two of these curves are
+// scaled in time so that the integral of power equals the published energy.
 constexpr std::string_view kCurves = "published curves";
 constexpr std::string_view kMarginal = "section 6.4.1: \"only marginal\"";
 

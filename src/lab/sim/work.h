@@ -8,7 +8,7 @@
 
 namespace carma::sim {
 
-// Work is measured in seconds of running alone on the reference GPU. An attempt does the work that
+// Work is measured in seconds of solo run time on the reference GPU. An attempt does the work that
 // earlier attempts have not saved. Its pace (work seconds per second) is constant between changes.
 class Work {
  public:

@@ -1,7 +1,7 @@
-// Tests that inject every fault into every function of the simulated driver, on one GPU and on the
-// whole driver, while the probe reads. Nothing may crash or hang, the other GPUs must continue to
-// work, the outcome must match docs/server/gpus.md, and everything must work again once the fault
-// is cleared.
+// Injects every fault into every function of the simulated driver while the probe reads, both for
+// one GPU and for the whole driver. The tests fail if anything crashes or hangs, if other GPUs stop
+// working, or if the results differ from docs/server/gpus.md. Once a fault is cleared, everything
+// must work again.
 #include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -106,7 +106,7 @@ class DriverFaultsTest : public ::testing::TestWithParam<const char*> {
     auto probe = gpu::LoadNvmlProbe(CARMA_SIMGPU_DRIVER);
     ASSERT_TRUE(probe) << probe.error().message;
     probe_ = std::move(*probe);
-    // A task computes on every GPU or instance that is not partitioned further.
+    // Start a task on each GPU and each instance, except GPUs that are divided into instances.
     for (int place = 0; place < shared_->place_count(); ++place) {
       if (shared_->places()[static_cast<std::size_t>(place)].mig) continue;
       std::optional<Shortage> shortage;

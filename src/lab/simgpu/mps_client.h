@@ -11,10 +11,10 @@ namespace carma::simgpu {
 
 class MpsClient {
  public:
-  // Makes the calling process a client of this pipe directory's MPS server, starting the server if
-  // necessary. Returns null if no daemon answers; the program then silently runs without MPS, as
-  // real programs do. Returns null and sets `refused` if the daemon or server refuses the client.
-  // Blocks while the daemon blocks. partition: CUDA_MPS_SM_PARTITION, or empty.
+  // Connects the calling process to the MPS server of this pipe directory, starting the server if
+  // necessary. Returns null if no daemon answers; the program then runs without MPS, as a real
+  // program would. Returns null and sets `refused` if the daemon or server rejects the client.
+  // Blocks while the daemon hangs. partition: CUDA_MPS_SM_PARTITION, or empty.
   static std::unique_ptr<MpsClient> Join(const std::string& pipes, const std::string& partition,
                                          MpsError& refused);
   // Disconnects from the server cleanly.

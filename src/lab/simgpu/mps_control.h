@@ -9,27 +9,27 @@
 
 namespace carma::simgpu {
 
-// This variable, or the file `simmps` in the pipe directory, contains keywords that make the daemon
-// misbehave. The daemon rereads them at every step: refuse-start, hang-start, hang, crash,
-// server-fails, fault, full, tolerant, resident, vague-error, no-partitions, r535, r580, r590.
+// Environment variable with keywords that change the daemon's behaviour. The file `simmps` in the
+// pipe directory can contain more. Both are reread at every step. Keywords: refuse-start,
+// hang-start, hang, crash, server-fails, fault, full, tolerant, resident, vague-error,
+// no-partitions, r535, r580, r590.
 inline constexpr const char* kMpsBehaviourVariable = "CARMA_SIMMPS_BEHAVIOUR";
 // True if the keyword is set. With r535, r580 or r590, the daemon behaves like that driver branch;
 // otherwise, like branch 550. Unknown keywords have no effect.
 bool MpsBehaves(const MpsFolders& folders, std::string_view word);
 
-// Implements the options `-d` and `-f`. `-d` starts the control daemon in the background and
-// returns 0 once it responds. If it cannot start or another daemon is already running, `-d` prints
-// a line on stderr and returns 1. `-f` runs the daemon in this process until it exits. multi_user:
-// the MPS server accepts clients of all users (root only). partitions: the daemon partitions the
-// SMs.
 struct MpsDaemonOptions {
-  bool multi_user = false;
-  bool partitions = false;
+  bool multi_user = false;  // the MPS server accepts clients of all users (root only)
+  bool partitions = false;  // the daemon partitions the SMs
 };
+// Implements the options `-d` and `-f`. With `-d`, starts the control daemon in the background and
+// returns 0 once the daemon responds. If the daemon cannot start or is already running, prints a
+// line on stderr and returns 1. With `-f` (`foreground`), runs the daemon in this process until it
+// exits.
 int StartMpsDaemon(const MpsFolders& folders, bool foreground, const MpsDaemonOptions& options);
 
-// Runs the program without options: sends every line of stdin as a command to the daemon of this
-// pipe directory and prints the replies on stdout. Returns 1 if there is no daemon, if the daemon
+// Implements a call without options: sends each line of stdin to this pipe directory's daemon as a
+// command, and prints the replies on stdout. Returns 1 if there is no daemon, if the daemon
 // disappears, or if a server stopped by `quit` failed.
 int RunMpsCommands(const MpsFolders& folders);
 // Sends a single command given as program arguments, as in protocol 3.

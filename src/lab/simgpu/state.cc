@@ -208,8 +208,9 @@ double Server::Now() const {
   return static_cast<double>(base::BootTimeNs() - clock_.origin_boot_ns) / 1e9 * clock_.time_scale;
 }
 
-// Finds dead residents by the mutexes that they held, which the kernel marks before a dead thread's
-// pid can be reused. Checking a mutex takes nanoseconds; reading /proc takes microseconds.
+// Removes dead residents. Each resident holds a robust mutex. When its thread dies, the kernel
+// marks the mutex before the pid can be reused. Checking a mutex takes nanoseconds; reading /proc
+// takes microseconds.
 void Server::Reap() {
   StateFile& state = *mapping_->state;
   for (const int slot : LiveSlots(state.world)) {

@@ -41,10 +41,9 @@ struct ServerOptions {
   bool memory_limits = false;
 };
 
-// Creates an idle server of this shape (gpu_types.h) whose clock starts now. All users may read and
-// write the file, as with a real driver's device nodes. Replaces the file of an older server, whose
-// processes lose their GPUs. Returns kInvalid for a bad shape or scale, kConflict if a server with
-// residents exists, or kIo.
+// Creates an idle server of this shape (gpu_types.h) whose clock starts now, replacing an older
+// server at this path. All users may read and write the file, as with a real driver's device nodes.
+// Returns kInvalid for a bad shape or scale, kConflict if the older server has residents, or kIo.
 Result<Unit> CreateServer(const std::string& path, const std::string& shape,
                           const ServerOptions& options);
 
@@ -151,17 +150,17 @@ class Server {
   // Simulated seconds since the server was created. Tests pass their own clock.
   using NowFn = std::function<double()>;
 
-  // Returns kNotFound if there is no such file, kDenied or kIo. Returns kCorrupt and leaves the
-  // file unchanged if it is not a state file, has a different version, was only partly written, or
-  // dates from before the last reboot.
+  // Returns kNotFound if the file does not exist, kDenied, or kIo. Returns kCorrupt if the file is
+  // not a state file, has a different version, is incomplete, or was written before the last
+  // reboot.
   static Result<std::unique_ptr<Server>> Attach(const std::string& path, NowFn now = {});
   ~Server();
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
   int gpu_count() const { return gpu_count_; }
-  // All GPUs, followed by the instances of MIG GPUs. A parameter `gpu` is an index into this list
-  // and may stand for an instance, unless the comment says "whole".
+  // All GPUs, then the instances of MIG GPUs. A parameter `gpu` is an index into this list. It can
+  // refer to an instance unless the function's comment says "whole".
   const std::vector<GpuIdentity>& places() const { return places_; }
   const GpuIdentity& place(int number) const { return places_[static_cast<std::size_t>(number)]; }
   int place_count() const { return static_cast<int>(places_.size()); }
@@ -170,24 +169,24 @@ class Server {
   const base::ClockOrigin& clock() const { return clock_; }
   double Now() const;
 
-  // Every access brings the world up to date and frees the memory of dead processes. The functions
-  // below return kNotFound if the file was removed or replaced, and kCorrupt if it was truncated.
+  // The functions below return kNotFound if the state file was removed or replaced, and kCorrupt if
+  // it was truncated.
   Result<GpuLook> Look(int gpu);
   // Fills `lines` with the processes that use this sharing method on one GPU, including its
   // instances.
   Result<Unit> Processes(int gpu, core::SharingMethod sharing, std::vector<ProcessLook>& lines);
   Result<std::vector<ResidentLook>> Residents();
 
-  // Adds the calling process with its shares of GPUs or instances. A share of a MIG GPU as a whole
-  // is invalid. If the shares do not all fit, the process is not added and `shortage` says why. The
-  // joining thread must outlive the residency. Returns kInvalid for invalid shares, or kUnavailable
-  // if the server has kMaxResidents residents.
+  // Adds the calling process with its shares of GPUs or instances. If they do not all fit, returns
+  // null and sets `shortage`. The calling thread must outlive the residency. Returns kInvalid for
+  // invalid shares, such as a share of a whole MIG GPU, or kUnavailable if the server already has
+  // kMaxResidents residents.
   Result<std::unique_ptr<Residency>> Join(const Arrival& arrival,
                                           std::optional<Shortage>& shortage);
 
   // Sleeps until the clock reaches until_s, the world's generation differs from `generation`, or a
-  // signal arrives. Sleeps at most 200 ms of real time, because nothing signals the death of a
-  // process.
+  // signal arrives. Sleeps for at most 200 ms of real time, because a process that dies does not
+  // wake the others.
   void Wait(std::uint32_t generation, double until_s);
   std::uint32_t Generation() const;
   // Wakes all processes from Wait(). Async-signal-safe.
@@ -205,9 +204,8 @@ class Server {
 
   // In the functions below, `gpu` must be the number of a whole GPU.
 
-  // Sets a control group's memory limit on a GPU. Returns kInvalid if this server does not support
-  // such limits or the GPU is a MIG GPU or an instance, or kUnavailable if there are too many
-  // limits.
+  // Sets a control group's memory limit on a GPU. Returns kInvalid for MIG GPUs, for instances, and
+  // on servers without such limits. Returns kUnavailable if there are too many limits.
   Result<Unit> LimitGroup(const GroupLimit& limit);
   struct GroupLook {
     std::int64_t soft_mib = 0;
@@ -228,8 +226,8 @@ class Server {
   // Clears all faults, or only the faults of one whole GPU or of the driver (kWholeDriver).
   Result<Unit> ClearFaults(std::optional<std::int32_t> gpu = std::nullopt);
   Result<std::vector<Fault>> Faults();
-  // The worst fault that affects a call to this function on this whole GPU. kWholeDriver stands for
-  // calls that are not about a GPU.
+  // The worst fault that affects this function on this whole GPU. `gpu` is kWholeDriver for
+  // functions that are not about a GPU.
   Result<Fault> FaultOn(std::int32_t gpu, const char* function);
 
  private:
@@ -257,8 +255,9 @@ class Server {
   std::vector<GpuIdentity> places_;
 };
 
-// A process's presence on its GPUs. The destructor frees its memory. Use the object on the joining
-// thread and destroy it before its Server. After a fork it belongs only to the parent.
+// A process's presence on its GPUs. The destructor frees the process's memory. Use the object only
+// on the thread that called Join(), and destroy it before its Server. After a fork, the residency
+// still belongs to the parent process only.
 class Residency {
  public:
   ~Residency();

@@ -116,8 +116,8 @@ Result<Unit> Server::SetFault(const Fault& fault) {
     return Invalid("fault: the function name is too long");
   const Lock lock = CARMA_TRY(TakeLock());
   StateFile& state = *mapping_->state;
-  // A kStale fault stores the frozen readings of one GPU or instance, so a kStale fault of the
-  // whole driver is stored as one fault for each of them.
+  // A kStale fault stores the frozen readings of a single GPU or instance. If the whole driver is
+  // stale, each GPU and instance therefore gets its own fault.
   const bool spread = fault.gpu == kWholeDriver && fault.kind == FaultKind::kStale;
   const std::int32_t first = spread ? 0 : fault.gpu;
   const std::int32_t last = fault.kind == FaultKind::kStale ? place_count() - 1 : fault.gpu;

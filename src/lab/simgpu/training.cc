@@ -415,8 +415,9 @@ int RunOn(const TrainingOptions& options, Server& server, double started_s) {
   return ended ? 0 : ended.error();
 }
 
-// Runs the task in a grandchild with its own session. waitpid() does not work for a grandchild, so
-// a pipe returns its exit code. If the pipe closes without a code, the grandchild was killed.
+// Runs the task in a grandchild, in a new session. waitpid() does not work for a grandchild, so the
+// grandchild sends its exit code through a pipe. If the pipe closes without a code, the grandchild
+// was killed.
 int RunDetached(const TrainingOptions& options, Server& server, double started_s) {
   Result<base::Pipe> pipe = base::MakePipe();
   if (!pipe) return 1;
@@ -447,8 +448,8 @@ int RunDetached(const TrainingOptions& options, Server& server, double started_s
 std::int64_t ProcessStartNs() {
   timespec used{};
   ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
-  // A young process has been computing for nearly all of its lifetime, so its CPU time is close to
-  // its age. The clamp to the kernel's coarse start time bounds the error.
+  // The CPU time of a young process is close to its age. The error is at most one tick, because the
+  // result is clamped to the kernel's coarse start time.
   const std::int64_t guess =
       base::BootTimeNs() - (static_cast<std::int64_t>(used.tv_sec) * 1'000'000'000 + used.tv_nsec);
   const std::int64_t tick_ns = 1'000'000'000 / ::sysconf(_SC_CLK_TCK);

@@ -13,10 +13,10 @@
 
 namespace carma::simgpu {
 
-// The places that a CUDA program sees, in the program's order. As in CUDA, the list ends at the
-// first invalid entry. Numbers in `visible_devices` are GPU indexes in `places`. A MIG GPU stands
-// for its first instance, and a program that sees an instance sees nothing else. Returns kInvalid
-// if a GPU is listed twice.
+// Returns the places that a CUDA program sees, in the program's order, as indexes into `places`. As
+// in CUDA, the list ends at the first invalid entry of `visible_devices`. A number in
+// `visible_devices` is a GPU's index in `places`. A MIG GPU stands for its first instance, and a
+// program that sees an instance sees nothing else. Returns kInvalid if a GPU is listed twice.
 Result<std::vector<int>> VisibleGpus(const std::vector<GpuIdentity>& places,
                                      std::string_view visible_devices);
 

@@ -62,9 +62,8 @@ struct Crowd {
   std::array<double, kMaxResidents> speeds;
 };
 
-// A task that would keep more SMs busy than it is allowed to takes proportionally longer. The
-// simulator uses this rule for MIG instances (sim/gpu_types.h); here it also covers MPS thread
-// percentages.
+// Speed relative to running without a limit on SMs. The limit comes from a MIG instance or an MPS
+// thread percentage. A task that gets half of the SMs that it would keep busy runs at half speed.
 double BaseSpeed(const World& world, const Resident& resident, const Share& share) {
   const double allowed = resident.sm_cap * world.gpus[share.gpu].compute;
   return share.sm_active <= allowed ? 1 : allowed / share.sm_active;

@@ -135,8 +135,8 @@ struct Totals {
   double memory_mib_s;
 };
 
-// All time-dependent state, stored twice. An advance writes the copy that is not current and then
-// switches, so a process that is killed in between leaves the old state intact.
+// All time-dependent state. There are two copies: Advance() writes the spare copy and then makes it
+// current, so a process that is killed halfway leaves the old state intact.
 struct Motion {
   double now_s;
   double work_left_s[kMaxResidents];
@@ -199,8 +199,8 @@ struct Shortage {
 // limits (Arrival::group).
 std::optional<Shortage> FindShortage(const World& world, std::span<const Share> wanted,
                                      const std::string& group = {});
-// The memory of a GPU as a process of the group sees it (cudaMemGetInfo). A hard limit of the
-// process's own group replaces the total. A parent group's limit is not reflected in the total.
+// A GPU's memory as cudaMemGetInfo reports it to a process of the group. The total is the group's
+// own hard limit, if it has one. Limits of parent groups do not change the total.
 struct MemoryView {
   std::int64_t total_mib = 0;  // without a limit, includes the driver's share
   std::int64_t free_mib = 0;
@@ -212,9 +212,9 @@ const GroupLimit* FindLimit(const World& world, int gpu, const std::string& grou
 // A soft limit of 0 without a hard limit removes the entry. Returns false if no entry is free or
 // the path is too long.
 bool SetLimit(World& world, const GroupLimit& limit);
-// Called if an MPS client within its soft limit finds the GPU full. Like NVIDIA's server,
-// terminates clients of groups above their soft limits until `wanted` fits or no such client is
-// left.
+// Makes room for an MPS client that is within its soft limit but finds the GPU full. Like NVIDIA's
+// server, terminates clients whose groups exceed their soft limits, until `wanted` fits or no such
+// client is left.
 void EvictFor(World& world, std::span<const Share> wanted, const std::string& group);
 
 inline bool IsLive(const Resident& resident) {
@@ -235,8 +235,8 @@ void Grow(World& world, int slot, std::span<const Share> more);
 // Stops computing without finishing the work; the memory stays allocated.
 void Stop(World& world, int slot);
 
-// Share of the time that the GPU spends on this process's kernels when processes take turns; 0 if
-// the process does not compute on this GPU. Shares are proportional to the processes' speeds.
+// Fraction of GPU time that this process's kernels get when processes take turns. Proportional to
+// the process's SM activity and speed; 0 if the process does not compute on this GPU.
 double KernelShare(const World& world, int slot, int place);
 
 // Announces a critical error on the event's GPU.

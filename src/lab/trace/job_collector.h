@@ -55,8 +55,8 @@ class JobCollector {
   void SetDuration(Job& job, std::optional<double> seconds, std::string_view text);
   // Adds a job. Jobs are numbered in the order of their lines in the trace.
   void Add(const Job& job);
-  // Returns the job that was added under this name, so that the caller can change it. If there is
-  // none, returns null and gives the name to the job that is added next.
+  // Returns the job that was added under this name, so the caller can change it. If there is none,
+  // returns null, and the next job added gets this name.
   Job* Known(std::string_view name);
   // text: a comment line without its '#'. It contains provenance or the start date.
   void Comment(std::string_view text);
@@ -69,8 +69,8 @@ class JobCollector {
   // The error that stops reading: an exceeded limit, or with `strict` the first complaint.
   const std::optional<base::Error>& error() const { return error_; }
 
-  // Sorts and returns the trace. dated: submissions are in ms since 1970 and are shifted to start
-  // at 0. clock: the time of day at time 0, in ms since 1970; empty if unknown.
+  // Sorts and returns the trace. dated: true if submissions are in ms since 1970; they are then
+  // shifted to start at 0. clock: the time of day at time 0, in ms since 1970; empty if unknown.
   Result<JobTrace> Finish(std::string_view format, LineReader& lines, bool dated,
                           std::optional<std::int64_t> clock);
 

@@ -21,18 +21,17 @@ struct GeneratorOptions {
 // Generates one job after another, the first at time 0. The same seed gives the same jobs on every
 // machine.
 //
-// With Fit(), the jobs are a stationary bootstrap (Politis and Romano 1994) of the trace's jobs.
-// Runs of consecutive jobs are copied, each job with the gap before it, its GPUs, duration, user,
-// cluster and status. A run starts at a random job and continues with probability 1 - 1/sqrt(n),
-// where n is the number of jobs. So gaps, sizes and durations keep the trace's joint distribution,
-// and bursts and series of identical jobs remain intact. The time of day is lost.
+// With Fit(), copies random sequences of consecutive jobs from the trace (a stationary bootstrap,
+// Politis and Romano 1994). Each job keeps the gap before it and its GPUs, duration, user, cluster
+// and status. After each job, the sequence continues with probability 1 - 1/sqrt(n), where n is the
+// number of jobs. This preserves bursts, series of identical jobs, and the joint distribution of
+// gaps, sizes and durations, but not the time of day.
 //
-// Without Fit(), the gaps follow the project's demonstration trace. They are exponentially
-// distributed. With probability 0.4, the next job belongs to the same burst after a mean gap of 25
-// s; otherwise the mean gap is 235 s. Jobs have 1, 2, 4 or 8 GPUs in 71, 4, 14 and 11 % of the
-// cases. Their durations are log-normal with median 940 s and log deviation 2.18, at most 30 days.
-// GPUs and durations are fitted to the published Philly trace (GPU counts of its jobs that last at
-// least 20 minutes, durations of all its jobs).
+// Without Fit(), gaps follow the project's demonstration trace: they are exponentially distributed,
+// with a mean of 25 s within a burst (probability 0.4) or 235 s between bursts. 71 % of the jobs
+// have 1 GPU, 4 % have 2, 14 % have 4, and 11 % have 8. Durations are log-normal with median 940 s
+// and log deviation 2.18, and at most 30 days. GPUs and durations are fitted to the published
+// Philly trace: GPUs to its jobs that last at least 20 minutes, durations to all its jobs.
 class JobGenerator {
  public:
   explicit JobGenerator(const GeneratorOptions& options);

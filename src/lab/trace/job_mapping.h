@@ -43,15 +43,18 @@ struct MappedTasks {
   std::size_t never_ran = 0;          // jobs that never ran, which are skipped
 };
 
-// A job keeps its submission time, its user (or group), and its workload if it names one. Jobs that
-// never ran are skipped. Any other job gets a workload that uses as many GPUs as the job (a share
-// of a GPU counts as one GPU). If there is none, it gets a workload with the next lower number of
-// GPUs, or else with the lowest number. The workload's class depends on the job's duration: the
-// shortest jobs get the first class of the mix until that class has its share, and so on. If only
-// some classes have workloads with a certain number of GPUs, these classes get all jobs of that
-// size, and the other classes compensate if possible. The seed chooses among workloads with the
-// same class and GPU count. Returns kInvalid if a class has no workloads, if there are more than
-// kMaxTraceTasks jobs, or if submissions span more than a year.
+// Turns jobs into tasks; jobs that never ran are skipped. A task keeps its job's submission time,
+// user (or group) and, if the job names one, workload.
+//
+// Any other job gets a workload with the same number of GPUs (a share of a GPU counts as one) or,
+// if there is none, with the next lower number, or else with the lowest. The workload's class
+// depends on the job's duration: the shortest jobs get the first class of the mix until that class
+// has its share, and so on. If only some classes have workloads of a certain size, these classes
+// get all jobs of that size, and the other classes get their shares from the other jobs if
+// possible. The seed chooses among workloads with the same class and size.
+//
+// Returns kInvalid if a class has no workloads, if there are more than kMaxTraceTasks jobs, or if
+// submissions span more than a year.
 Result<MappedTasks> MapJobs(const JobTrace& trace, const Catalogue& catalogue,
                             const MapOptions& options);
 

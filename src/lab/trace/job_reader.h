@@ -24,10 +24,11 @@ struct ReadOptions {
   std::size_t max_jobs = kMaxJobs;
 };
 
-// Reads to the end and stores only jobs and names. Bad lines are counted, reported, and skipped or
-// corrected as in Describe(Complaint). Returns kInvalid "path: …" if the format is unknown or not
-// recognised, or if there are no jobs, more than max_jobs jobs or more than kMaxNames names. With
-// `strict`, returns kInvalid "path:17: …" for the first complaint. Returns kIo if reading fails.
+// Reads the whole source but stores only jobs and names. Bad lines are counted, reported, and
+// skipped or corrected as in Describe(Complaint). With `strict`, returns kInvalid "path:17: …" for
+// the first bad line. Returns kInvalid "path: …" if the format is unknown or not recognised, or if
+// there are no jobs, more than max_jobs jobs or more than kMaxNames names. Returns kIo if reading
+// fails.
 Result<JobTrace> ReadJobs(ByteSource& source, std::string_view path,
                           const ReadOptions& options = {});
 

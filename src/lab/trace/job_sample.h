@@ -39,16 +39,17 @@ struct SampleFacts {
   double time_factor = 1;       // factor by which times were stretched
 };
 
-// Draws a sample with the requested load and the trace's arrival pattern.
+// Draws a random sample of the jobs with the requested load and the trace's arrival pattern.
 //
-// Jobs are thinned at random, which preserves the time of day and the mix of sizes and durations.
-// Thinning jobs one by one would turn any arrivals into a Poisson process. Keeping or dropping
-// whole bursts (jobs no further apart than some gap) would make the arrivals burstier instead. So
+// If each job were drawn separately, the arrivals would look like a Poisson process. If whole
+// bursts were drawn (jobs no further apart than some gap), the arrivals would be too bursty. So
 // several samples are drawn for each of several gaps, from 0 to the 95th percentile, and the sample
-// that differs least from the trace is used. The difference is |ln load ratio| + |ln CV ratio| +
-// distance of the profiles (arrivals by hour of the day if that is known and the trace is longer
-// than a day, otherwise by 24ths of its span). The sample starts at its first job. A trace with
-// less than the requested load is kept unchanged. Returns kInvalid if no job is usable or sampled.
+// most similar to the trace is used. Samples are compared by load, by the CV of the gaps, and by
+// when jobs arrive: by hour of the day or, if that is unknown or the trace is shorter than a day,
+// by 24ths of its span.
+//
+// The sample is shifted to start at its first job. A trace with less than the requested load is
+// used whole. Returns kInvalid if no job is usable or sampled.
 Result<SampleFacts> SampleJobs(JobTrace& trace, const SampleOptions& options);
 
 }  // namespace carma::trace

@@ -26,9 +26,9 @@ std::string ProvenanceText(const std::vector<std::string>& provenance,
 // Writes CSV with submit_s,gpus,duration_s and, if the trace has them, vc,user,status,workload_id
 // and kWishColumns. A share of a GPU is written as 0.25.
 Result<Unit> WriteJobs(const JobTrace& trace, const Sink& sink);
-// Writes `count` jobs, calling `next` for each, so a generated trace does not have to fit into
-// memory. The names behind the jobs' numbers, the provenance and the start time come from `names`;
-// its own jobs are not written.
+// Writes `count` jobs, which `next` returns one at a time, so a generated trace need not fit into
+// memory. `names` provides the names behind the jobs' numbers, the provenance and the start time;
+// the jobs in `names` are not written.
 Result<Unit> WriteJobs(const JobTrace& names, std::size_t count, const std::function<Job()>& next,
                        const Sink& sink);
 

@@ -39,10 +39,11 @@ std::string WishesText(const Submission& task);
 // Sets the task's values from a string in the format of WishesText.
 void SetWishes(Submission& task, std::string_view text);
 
-// CSV with submit_s and workload_id, and optionally solo_s (if a task's duration differs from its
-// workload's), user, account, qos, cpus (cores for data loading), and gpu_type (the only model that
-// it may use). Returns kInvalid "path:7: …" if there are no tasks, if a submission is before time
-// 0, before the previous one or after a year, or if a solo_s is zero or longer than ten years.
+// Parses CSV with submit_s and workload_id. Optional columns: solo_s (if a task's duration differs
+// from its workload's), user, account, qos, cpus (cores for data loading), and gpu_type (the only
+// model that the task may use). Returns kInvalid "path:7: …" if there are no tasks, if a submission
+// time is negative, earlier than the previous one or later than a year, or if a solo_s is zero or
+// longer than ten years.
 Result<TaskTrace> ParseTrace(std::string_view csv, std::string_view path);
 // The project's own trace of 60 tasks for the built-in catalogue, as text and as a parsed trace.
 extern const std::string_view kDemo60Csv;  // data/traces/demo60.csv

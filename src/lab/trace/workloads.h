@@ -64,13 +64,13 @@ std::vector<std::string> SimTaskArguments(const Workload& workload);
 
 class Catalogue {
  public:
-  // CSV with at least workload_id, gpus, solo_seconds, solo_smact, mps_sensitivity, mps_pressure
-  // and a memory column. Memory is the first value among memory_mib, memory_mib_run60,
-  // memory_mib_thesis and memory_mib_rad2; the second GPU's memory and solo_smact_gpu2 default to
-  // the first GPU's values. batch_size, layers (or a model that LayersOf knows) and domain
-  // ("transformer") are optional; a row with one of them may leave sensitivity and pressure empty
-  // (GuessMps). summary_file, optimizer and cpus are optional too. A row without time, activity or
-  // memory is accepted but not usable. Returns kInvalid "path:7: …" for an invalid row.
+  // Parses CSV with workload_id, gpus, solo_seconds, solo_smact, mps_sensitivity, mps_pressure and
+  // at least one memory column. Memory is the first value among memory_mib, memory_mib_run60,
+  // memory_mib_thesis and memory_mib_rad2. The second GPU's memory and solo_smact_gpu2 default to
+  // the first GPU's values. Optional columns: summary_file, optimizer, cpus, batch_size, layers (or
+  // a model that LayersOf knows) and domain ("transformer"). If a row has one of the last three,
+  // its sensitivity and pressure can be empty (GuessMps). A row without time, activity or memory is
+  // accepted but not usable. Returns kInvalid "path:7: …" for an invalid row.
   static Result<Catalogue> Parse(std::string_view csv, std::string_view path);
   // The project's own catalogue (data/workloads/catalogue.csv).
   static Result<Catalogue> BuiltIn();

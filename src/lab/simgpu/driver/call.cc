@@ -27,8 +27,8 @@ Return CheckTaken(const Call& call, Takes takes) {
 
 }  // namespace
 
-// The driver is never destroyed, because other threads might still call it while the process exits.
-// It is not on the heap, because the library can be unloaded and loaded again.
+// Never destroyed, because other threads might still call the driver while the process exits. Not
+// on the heap, because the library can be unloaded and loaded again.
 Driver& TheDriver() {
   alignas(Driver) static std::byte memory[sizeof(Driver)];
   static Driver* const driver = new (memory) Driver;

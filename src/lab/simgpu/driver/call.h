@@ -30,9 +30,8 @@ struct Driver {
 Driver& TheDriver();
 
 Return FromError(const base::Error& error);
-// Returns the error that `function` must return if the driver or the whole GPU has a fault,
-// otherwise kSuccess. Blocks while a hang is simulated. Faults in individual values are applied
-// where the values are read.
+// Returns the error that a fault of the driver or of this whole GPU causes in `function`, or
+// kSuccess. Blocks during a hang. Ignores faults that only change readings.
 Return FaultReturn(Server& server, std::int32_t gpu, const char* function);
 
 struct Call {
@@ -50,11 +49,9 @@ enum class Takes { kGpus, kInstances, kBoth };
 
 Call EnterDriver(const char* function);
 Call EnterPlace(const char* function, Device device, Takes takes);
-// Every driver function begins with one of the two Enter functions: the first for calls that are
-// not about a single GPU, the second for calls about one GPU or instance. arguments: false if a
-// pointer argument of the driver function is null. function: name of the driver function, because a
-// fault may affect only one. Both are inline so that static analysers see that null arguments are
-// rejected.
+// Every driver function first calls one of these; the second is for functions that take a GPU or
+// instance. Inline, so static analysers see that null arguments are rejected. arguments: false if a
+// pointer argument of the driver function is null. function: some faults affect only this function.
 inline Call Enter(bool arguments, const char* function = __builtin_FUNCTION()) {
   Call call = EnterDriver(function);
   if (call.code == kSuccess && !arguments) call.code = kInvalidArgument;
@@ -76,7 +73,7 @@ inline Call Read(Device device, bool arguments, Takes takes = Takes::kGpus,
 }
 
 Device HandleOf(int place);
-// Finds the place number of one of the GPU's instances.
+// Returns the index in Server::places() of one of the GPU's instances.
 std::optional<int> FindInstance(const Call& call, std::uint32_t gpu_instance);
 
 // The number of the instance at this place; kNoValue32 for a whole GPU.

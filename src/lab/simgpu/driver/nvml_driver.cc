@@ -1,7 +1,7 @@
-// libcarma-simgpu.so implements the NVML functions that CARMA calls on a simulated GPU server.
-// CARMA_SIMGPU_STATE names the server's state file. A missing file acts like a missing driver, a
-// damaged file like a driver of a different version. This file implements the calls about GPUs;
-// MIG, GPM and events have their own files.
+// libcarma-simgpu.so implements the NVML functions that CARMA calls, for a simulated GPU server.
+// The environment variable CARMA_SIMGPU_STATE names the server's state file. If that file is
+// missing, calls fail as without a driver; if it is damaged, as with a driver of a different
+// version. MIG, GPM and events have their own source files.
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -146,8 +146,8 @@ NVML_EXPORT Return nvmlDeviceGetPciInfo_v3(Device device, PciInfo* info) {
 
 namespace {
 
-// An SXM board is linked to every other board of its type; boards in PCIe slots have no links. Link
-// n of a GPU leads to the n-th of the other boards.
+// Returns the GPU at the other end of a link, or null if there is no such link. An SXM GPU has one
+// link to every other GPU of its type; PCIe GPUs have no links.
 const GpuIdentity* OtherEnd(const Call& call, std::uint32_t link) {
   const GpuIdentity& own = call.Identity();
   if (own.nvml_name.find("SXM") == std::string::npos) return nullptr;

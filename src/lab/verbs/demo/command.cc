@@ -34,9 +34,9 @@ constexpr double kSpeed = 480;       // one task per GPU takes about 12.5 simula
 constexpr milliseconds kLook{500};
 constexpr std::chrono::seconds kLineEvery{10};
 constexpr std::size_t kMostNews = 100;
-// As often happens in practice, the user of this task requests only half the memory it needs, and
-// the shared GPU has less memory free than the task needs. No similar task has run before, so CARMA
-// has not learned how much memory it needs.
+// The user of this task requests only half the memory it needs, as often happens. The shared GPU
+// has less memory free than the task needs. No similar task has run before, so CARMA does not know
+// the real requirement.
 constexpr std::uint64_t kUnderstated = 14;
 constexpr std::int64_t kStatedMib = 10 * 1024;
 

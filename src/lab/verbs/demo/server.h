@@ -16,8 +16,9 @@ namespace carma::cli {
 
 class DemoServer {
  public:
-  // folder: an absolute path that does not exist yet; it must be short because it contains sockets.
-  // configuration: additional lines of the configuration file. Errors contain the programs' output.
+  // folder: an absolute path that does not exist yet. It must be short, because the folder will
+  // contain sockets. configuration: additional lines of the configuration file. Errors contain the
+  // programs' output.
   static Result<std::unique_ptr<DemoServer>> Start(const std::string& folder, double speed,
                                                    const std::string& configuration);
   // Cancels running tasks and stops the daemon.

@@ -58,9 +58,9 @@ std::vector<Cell> ScoreRow(const std::string& first, const Evaluated& each,
 
 // The following functions print results and report errors to the context.
 
-// --runs: compares the closed form for transformers with tables of measured runs. --by and
-// --leave-out take fields that estimate::FieldOf knows. In tables of batch sweeps, each run is
-// predicted from related runs.
+// Implements --runs: compares the closed-form estimate for transformers with tables of measured
+// runs. --by and --leave-out accept the fields that estimate::FieldOf knows. In tables of batch
+// sweeps, each run is predicted from related runs.
 void EvaluateRuns(Context& context, const EvaluateFlags& flags);
 
 // The --calibrate argument that selects each family in turn.

@@ -19,9 +19,9 @@ struct MpsFit {
   double error = 0;                           // mean |log(predicted / measured)|
   std::vector<double> errors;                 // the same per workload
 };
-// Minimises the squares of log(predicted / measured), assuming slowdown_i = 1 + s_i * sum p_j and
-// that sum u_i / slowdown_i saturates at 1.05. u: SM activity when running alone, by workload; 0 if
-// unknown, which never saturates. The data determine only the products s_i * p_j, so
+// Fits s and p in slowdown_i = 1 + s_i * sum p_j, where sum u_i / slowdown_i saturates at 1.05, by
+// least squares of log(predicted / measured). u: each workload's SM activity when running alone; 0
+// if unknown, which never saturates. The data determine only the products s_i * p_j, so
 // profile::kPressurePerActivity sets the scale of s and p.
 MpsFit FitMps(std::span<const double> u, std::span<const SeenSlowdown> seen);
 // The slowdown of `of.who` predicted by the fitted parameters.

@@ -33,8 +33,8 @@ MemberLists PairsOf(std::span<const std::string> workloads) {
   return pairs;
 }
 
-// Groups of copies of one workload, for each degree. Degrees 1 and 2 are skipped where other parts
-// of the plan already contain the solo runs and the pairs.
+// Groups of copies of one workload, for each degree. Degree 1 is skipped because the plan already
+// contains the solo runs. Degree 2 is skipped if the plan already contains the pairs.
 MemberLists CopiesOf(std::span<const std::string> workloads, const ProfiledType& type,
                      ProfileMethod method, const PlanOptions& options) {
   MemberLists copies;

@@ -72,8 +72,8 @@ struct PlanOptions {
 };
 
 // Returns all runs in order. Solo runs come first, because all others are compared with them.
-// Within each part of the plan, repeats are spread out so that a warming machine affects all runs
-// equally.
+// Within each part of the plan, repeats are spread out, so all runs are affected equally when the
+// machine warms up.
 std::vector<PlannedRun> PlanOf(std::span<const std::string> workloads,
                                std::span<const ProfiledType> types, const PlanOptions& options);
 
@@ -83,8 +83,8 @@ struct KnownTime {
   double time_s = 0;
   double sm_active = 0.5;
 };
-// Expected duration of a run in seconds, from its members' load times and solo computing times.
-// Assumes that a GPU's total activity is conserved. Empty if `known` returns nothing for a member.
+// Expected duration of a run in seconds: the longest load time, plus the longest solo computing
+// time multiplied by an expected slowdown. Empty if `known` returns nothing for a member.
 std::optional<double> ExpectedS(
     const PlannedRun& run,
     const std::function<std::optional<KnownTime>(const std::string&)>& known);

@@ -28,11 +28,11 @@ struct ActiveSpan {
   double from_s = 0;
   double until_s = 0;
 };
-// Finds the active span of a run by interpolating within the first and last active samples. The
-// share of such a sample in which the GPU counts as active is its activity divided by the usual
-// activity. Uses the coarse utilisation if there is no SM activity. Empty if both are unknown or
-// the GPU was never active. Samples must be in chronological order: the first only marks where the
-// second begins, and the last should be later than any activity.
+// Finds the active span of a run. In the first and last active samples, the GPU counts as active
+// for only part of the time. That part is the sample's activity divided by the usual activity. Uses
+// the coarse utilisation if there is no SM activity. Empty if both are unknown or the GPU was never
+// active. Samples must be in chronological order. The first only marks where the second begins, and
+// the last should be later than any activity.
 std::optional<ActiveSpan> ActiveSpanOf(std::span<const ProfileSample> samples);
 // The time integral of the SM activity over all samples, even those outside the span, divided by
 // to_s - from_s; at most 1. Empty if unknown.
@@ -65,11 +65,10 @@ struct MeasuredRun {
   PlannedRun run;
   std::string gpu;  // UUID of the whole GPU, even for runs on its instances
   std::vector<RunInstance> instances;
-  // Only set for a member that ran alone. load_s: time until the GPU was active; unload_s: from the
-  // end of activity until the process exits; sm_active: mean from the start to the end of activity.
-  std::optional<double> load_s;
-  std::optional<double> unload_s;
-  std::optional<double> sm_active;
+  // The next three values are set only for a member that ran alone.
+  std::optional<double> load_s;            // time until the GPU was active
+  std::optional<double> unload_s;          // from the end of activity until the process exits
+  std::optional<double> sm_active;         // mean over the active span
   std::optional<std::int64_t> memory_mib;  // peak memory on the GPU above the initial use
   std::optional<double> energy_j;          // GPU energy until the last process exited
   std::string failed;                      // why the run is not usable, or empty

@@ -22,9 +22,9 @@ std::string MeetingsCsv(std::span<const TypeFindings> findings);
 std::string WatchingCsv(std::span<const TypeFindings> findings);
 // True if enough was measured for CatalogueCsv() to list the workload.
 bool InCatalogue(const profile::WorkloadProfile& workload);
-// The workloads of a GPU type as a catalogue for simulations (trace/workloads.h). Times are
-// converted to an A100-40GB if the simulator knows the type's speed. Without measured pairs under
-// MPS, sensitivity and pressure are guessed (core::GuessMps).
+// A GPU type's workloads as a catalogue for simulations (trace/workloads.h). Times are converted to
+// those on an A100-40GB if the simulator knows the type's speed. Sensitivity and pressure are
+// guessed (core::GuessMps) if no pairs were measured under MPS.
 std::string CatalogueCsv(const TypeFindings& type);
 // A page of tables and figures.
 std::string FindingsHtml(std::span<const TypeFindings> findings, std::span<const MeasuredRun> runs,

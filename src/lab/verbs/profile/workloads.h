@@ -20,8 +20,8 @@ inline constexpr std::string_view kStepsWord = "{steps}";
 struct ProfiledWorkload {
   std::string name;
   std::vector<std::string> command;
-  // A command that prints the number of steps to run as "steps" in a JSON object on one line. The
-  // last such line counts. Empty if `command` needs no steps.
+  // A command that prints the number of steps to run, in a line such as {"steps": 120}. The last
+  // such line counts. Empty if `command` needs no steps.
   std::vector<std::string> calibrate;
   std::string workdir;               // absolute; empty: the folder where `carma profile` was called
   std::optional<double> iterations;  // iterations of the whole work
@@ -39,14 +39,14 @@ Result<std::vector<ProfiledWorkload>> ParseProfiledWorkloads(std::string_view te
 std::string ProfiledWorkloadJson(const ProfiledWorkload& workload);
 
 // Workloads for simulated servers, taken from the built-in catalogue. carma-simtask simulates each
-// of them with a solo run time of `seconds`. names: if empty, one light, two medium and one heavy
+// of them with a solo run time of `seconds`. names: empty means one light, two medium and one heavy
 // workload. Returns kNotFound for an unknown name, or kInvalid for a workload that needs several
 // GPUs.
 Result<std::vector<ProfiledWorkload>> SimulatedWorkloads(std::span<const std::string> names,
                                                          const std::string& simtask,
                                                          double seconds);
 // Networks for measurements on real hardware (bench/gpu/train_task.py, which needs PyTorch). Each
-// is trained for about `seconds`. names: if empty, one light, two medium and one heavy network.
+// is trained for about `seconds`. names: empty means one light, two medium and one heavy network.
 // Returns kInvalid if a name is not of the form NETWORK-bBATCH.
 Result<std::vector<ProfiledWorkload>> TrainedWorkloads(std::span<const std::string> names,
                                                        const std::string& python,

@@ -268,8 +268,8 @@ Result<Unit> Apply(const PolicyWord& word, Draft& draft) {
   return Unit{};
 }
 
-// True if the keyword sets the SM cap or the tasks per GPU. Such keywords apply to any sharing
-// method, so they override even the values that config::PolicyFor sets for the method.
+// True if the keyword sets the SM cap or the maximum number of tasks per GPU. These keywords apply
+// to every sharing method, overriding the values that config::PolicyFor sets for the method.
 bool HoldsForAnySharing(const PolicyWord& word) {
   const config::Key* key = FindWord(word.key) ? nullptr : FindPolicyKey(word.key);
   return key && (key->name == "policy.sm_cap" || key->name == "policy.max_tasks_per_gpu");

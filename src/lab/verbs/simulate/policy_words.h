@@ -32,8 +32,8 @@ struct SimPolicy {
 Result<std::vector<PolicyWord>> SplitPolicy(std::string_view spec, const std::string& where);
 
 // The policies compared by default: exclusive use, and the configured rules under each sharing
-// method in `methods`. exclusive: true if the configured mapper is `exclusive`, in which case the
-// rules of `auto` are used instead.
+// method in `methods`. exclusive: true if the configured mapper is `exclusive`; the mapper `auto`
+// then replaces it under the sharing methods.
 std::vector<std::vector<PolicyWord>> DefaultPolicies(const std::vector<std::string>& methods,
                                                      bool exclusive);
 

@@ -19,8 +19,8 @@ namespace carma::cli {
 // Makes a relative path absolute, based on the current folder. Returns kNotFound if that folder
 // does not exist.
 Result<std::string> AbsolutePath(const std::string& path);
-// "demo60" means the built-in trace unless a file has that name. Returns the errors of
-// trace::ParseTrace and of reading a file.
+// "demo60" means the built-in trace unless a file has that name. Returns any error from
+// trace::ParseTrace or from reading the file.
 Result<trace::TaskTrace> LoadTaskTrace(const std::string& path);
 // Loads the built-in catalogue if `path` is empty.
 Result<trace::Catalogue> LoadCatalogue(const std::string& path);

@@ -35,8 +35,8 @@ struct ReplayStep {
   std::string spec;     // JSON text of a task::TaskSpec
 };
 
-// Creates one step per submission, in which carma-simtask runs the workload. The task is named
-// after the workload. A workload that cannot be estimated gets whole GPUs. Returns kInvalid for an
+// Creates one step per submission: a task with the workload's name that runs the workload in
+// carma-simtask. A workload that cannot be estimated gets whole GPUs. Returns kInvalid for an
 // invalid output folder, or if memory is specified for a task that is not in the trace.
 Result<std::vector<ReplayStep>> PlanReplay(const trace::TaskTrace& trace,
                                            const std::vector<const trace::Workload*>& workloads,
