@@ -239,8 +239,8 @@ Result<std::string> Client::Call(const std::string& method, const std::string& t
     CARMA_TRY(impl_->Write(request, deadline, timeout_s));
     return impl_->ReadAnswer(deadline, timeout_s);
   }();
-  // Closes the connection after a failed call, because part of the response may still be unread.
-  // After an error response from carmad this is unnecessary, but a new connection is cheap.
+  // After a failed call, part of the response may still be unread, so the connection is closed.
+  // This is unnecessary after an error response from carmad, but a new connection is cheap.
   if (!answer) impl_->fd.reset();
   return answer;
 }

@@ -57,9 +57,9 @@ struct Response {
 // decides the HTTP status.
 Response ErrorResponse(const base::Error& error);
 
-// Answers a request exactly once, now or later, on the loop's thread. All copies refer to the same
-// request, so only the first call has an effect. If the last copy is destroyed without answering,
-// the client gets status 500. Answering after the client has disconnected is harmless.
+// Answers a request, now or later, on the loop's thread. Copies refer to the same request; only the
+// first answer counts. If the last copy is destroyed without answering, the client gets status 500.
+// Answering a client that has disconnected is harmless.
 class Responder {
  public:
   using Send = std::function<void(Response)>;
@@ -74,16 +74,16 @@ class Responder {
 };
 using Handler = std::function<void(Request, Responder)>;
 
-// Runs on the thread of the given loop. The destructor stops the server and removes its socket. The
-// server rejects requests with a Host header that does not name this machine. It accepts requests
-// from browsers only if its own page sent them, because pages of other sites must not act with the
-// user's privileges.
+// Runs on the thread of the given loop. The destructor stops the server and removes its socket.
+// Rejects requests whose Host header does not name this machine. Also rejects a browser's request
+// unless the server's own page sent it; otherwise a page of another site could act with the user's
+// privileges.
 class Server {
  public:
-  // mode: file mode of the socket; group: the socket's group, if not our own. A stale socket file
-  // of our own is replaced. Returns kConflict if another process listens on the socket or the path
-  // is not a socket, kDenied if the socket belongs to another user, kInvalid if the path is too
-  // long, or kIo.
+  // mode: file mode of the socket. group: the socket's group; the default is this process's own.
+  // Replaces a stale socket file of this user. Returns kConflict if another process listens on the
+  // socket or the path is not a socket; kDenied if the socket belongs to another user; kInvalid if
+  // the path is too long; or kIo.
   static Result<std::unique_ptr<Server>> ListenUnix(boost::asio::io_context& loop,
                                                     const std::string& path, unsigned mode,
                                                     Handler handler,
@@ -93,9 +93,9 @@ class Server {
                                                    std::uint16_t port, Handler handler);
   virtual ~Server() = default;
   virtual std::uint16_t port() const = 0;  // TCP only
-  // Recreates the socket file if something has removed it, such as a program that cleans up /tmp.
-  // Open connections are not affected. Returns true if the file was recreated. Only for Unix
-  // sockets. Returns the same errors as ListenUnix.
+  // Recreates the file of a Unix socket if it was removed, for example by a program that cleans up
+  // /tmp. Open connections are not affected. Returns true if the file was recreated, or the same
+  // errors as ListenUnix.
   virtual Result<bool> RestoreSocket() = 0;
 };
 

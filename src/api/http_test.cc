@@ -41,9 +41,8 @@ base::UniqueFd ConnectUnix(const std::string& path) {
   return fd;
 }
 
-// True if this process may open enough file descriptors for both ends of this many connections.
-// Ordinary users often get only 1,024. A server that runs out of descriptors makes clients wait
-// instead of refusing them.
+// True if this process may open both ends of this many connections. A server without free
+// descriptors makes clients wait instead of refusing them.
 bool MayOpen(std::size_t connections) {
   return base::RaiseOpenFiles() >= 2 * connections + 64;
 }
@@ -515,8 +514,8 @@ TEST_F(ServerFixture, ASocketOfAForeignOwnerIsLeftAlone) {
 TEST_F(ServerFixture, ClientSendsNothingToADaemonOfAnotherUser) {
   if (::geteuid() != 0) GTEST_SKIP() << "needs root to act as two users";
   Listen();
-  // A client talks only to a daemon of root or of its own user. The kernel reports the user who
-  // called listen(). Here this is root, so an ordinary user may talk to this daemon.
+  // A client talks only to a daemon run by root or by its own user. This one runs as root, so an
+  // ordinary user may talk to it.
   ASSERT_EQ(ExitCodeOfUser(
                 [this] { return Client(path_).Get("/who").value_or("") == "12345 -" ? 0 : 1; }),
             0);

@@ -26,8 +26,9 @@ base::UniqueFd NewSocket(int family) {
   return base::UniqueFd(::socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 }
 
-// Number of checks before a socket counts as in use. One check is not enough: if a daemon is killed
-// while starting a process, that process keeps the daemon's socket open until it calls exec.
+// Number of checks before a socket counts as in use. If a daemon is killed while it starts a
+// process, that process holds the daemon's socket open until it calls exec, so one check is not
+// enough.
 constexpr int kLooks = 20;
 constexpr std::chrono::milliseconds kBetweenLooks{25};
 
@@ -91,9 +92,9 @@ Result<Listening> ListenOnPath(UnixPlace& place) {
   CARMA_TRY(ClearPath(path, address));
   base::UniqueFd fd = NewSocket(AF_UNIX);
   if (!fd) return FailErrno(errno, "socket");
-  // bind() creates the file with the socket's mode minus the umask. Setting the mode here makes
-  // sure that the file is never too permissive. The chmod() below restores the bits that the umask
-  // removed.
+  // bind() creates the file with the socket's mode minus the umask. Setting the socket's mode first
+  // ensures that the file is never too permissive. The chmod() below restores the bits that the
+  // umask removed.
   if (::fchmod(fd.get(), place.mode) != 0 ||
       ::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
     return FailErrno(errno, "bind socket " + path);

@@ -138,8 +138,8 @@ Json Object(Json properties, Json required) {
 }
 
 // Describes each field of a type as a property of its schema. kAbsent: how missing values are
-// written. kNull is for responses, which contain every field. kLeftOut is for requests; the schema
-// then lists the default values.
+// written. This is kNull for responses, which contain every field, and kLeftOut for requests, whose
+// schema includes the default values.
 template <base::Absent kAbsent>
 class Describer {
  public:

@@ -8,7 +8,7 @@
 namespace carma::api {
 
 // Waits at most 2 s for a response. Returns kConflict if another user's carmad responds on that
-// socket. The message names the option that starts a second carmad anyway.
+// socket; the message names the option that starts a second carmad anyway.
 Result<Unit> CheckNoOtherDaemon(const std::string& socket, const std::string& option);
 
 }  // namespace carma::api

@@ -47,8 +47,8 @@ struct TaskRow : TaskView {
   }
 };
 
-// A GPU as a card. Its JSON has only the fields that a card shows. SM activity is rounded to 0.01,
-// power to a watt, and temperature to a degree.
+// A GPU as shown on a card of the web page. Its JSON has only the fields that a card shows. SM
+// activity is rounded to 0.01, power to a watt, and temperature to a degree.
 struct GpuGlance : GpuView {
   static constexpr std::string_view kFields =
       "index,uuid,name,mig_profile,state,trouble,drained_by_rule,alerts,reserved,used_mib,"

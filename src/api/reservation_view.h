@@ -1,4 +1,4 @@
-// A reservation of GPUs in the API.
+// A GPU reservation as the API represents it.
 #pragma once
 
 #include <cstdint>

@@ -88,9 +88,9 @@ std::optional<Peer> PeerOf(int fd) {
               .groups = GroupsOf(fd)};
 }
 
-// Protects against DNS rebinding: a malicious site makes its own name resolve to 127.0.0.1 and then
-// sends requests from the user's browser to this daemon (directly or through ssh -L). The Host
-// header of such a request still contains the site's name.
+// Protects against DNS rebinding, in which a malicious site makes its own name resolve to 127.0.0.1
+// and sends requests from the user's browser to this daemon (directly or through ssh -L). Their
+// Host header still contains the site's name.
 bool IsLoopbackHost(std::string_view host) {
   if (host.starts_with("[::1]")) return true;
   const std::string_view name = host.substr(0, host.find(':'));
@@ -98,7 +98,7 @@ bool IsLoopbackHost(std::string_view host) {
 }
 
 // Returns an error message if a browser sent this request for another site's page, otherwise "".
-// Only browsers send Origin and Sec-Fetch-Site. For GET and HEAD, only Origin is checked.
+// Only browsers send Origin and Sec-Fetch-Site. GET and HEAD are checked for Origin only.
 std::string_view BrowserObjection(const http::request<http::string_body>& request) {
   const std::string_view origin = request[http::field::origin];
   const std::string_view host = request[http::field::host];

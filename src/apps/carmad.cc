@@ -200,9 +200,9 @@ int Start(const Flags& flags) {
     std::puts("configuration is valid");
     return 0;
   }
-  // Refuses to start next to root's carmad, which would know nothing about the tasks that this
-  // carmad starts on the same GPUs. The check is skipped for root and for simulated GPUs, and with
-  // --parent, because the parent process (`carma pilot`) has already made it.
+  // Refuses to start next to root's carmad, which would not know about this carmad's tasks on the
+  // same GPUs. Skipped for root and for simulated GPUs, and also with --parent: `carma pilot` has
+  // already checked.
   if (!flags.beside && flags.parent == 0 && ::getuid() != 0 &&
       loaded->settings.simgpu_state.empty()) {
     const Result<Unit> alone =
@@ -275,8 +275,8 @@ int Run(int argc, char** argv) {
 // restarts the daemon.
 int main(int argc, char** argv) {
   carma::base::OpenStandardStreams();
-  // One arena for all threads, because malloc_trim does not release the unused ends of separate
-  // arenas. These ends add up to about ten megabytes after a batch of many tasks.
+  // malloc_trim does not release the unused ends of separate arenas, which add up to about ten
+  // megabytes after a batch of many tasks. So all threads share one arena.
   ::mallopt(M_ARENA_MAX, 1);
   try {
     return Run(argc, argv);

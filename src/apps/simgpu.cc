@@ -190,9 +190,8 @@ std::vector<Verb> AddVerbs(CLI::App& app, Arguments& arguments) {
   arguments.state = carma::base::GetEnv(kStateVariable);
   const auto add = [&](const char* name, const char* what, bool attaches, auto run) {
     CLI::App* verb = app.add_subcommand(name, what);
-    // The environment variable is read above instead of with CLI11's envname(). All verbs store
-    // their --state in the same member, so CLI11 would apply the variable for the verbs that are
-    // not used and overwrite the option's value.
+    // CLI11's envname() would not work here: all verbs store their --state in the same member, so
+    // the verbs that are not used would overwrite the option's value with the variable.
     CLI::Option* state = verb->add_option(
         "--state", arguments.state, std::string("the server's file ($") + kStateVariable + ")");
     if (arguments.state.empty()) state->required();

@@ -10,9 +10,9 @@
 
 namespace carma::base {
 
-// As small as a pointer. An empty object reads as T{}. A value equal to T{} is not allocated, so
-// rarely used members cost nothing. Converts to const T&. As with shared_ptr, copies may be read
-// and destroyed on different threads.
+// As small as a pointer, and converts to const T&. A value equal to T{} is not allocated, so rarely
+// used members cost nothing. As with shared_ptr, copies may be read and destroyed on different
+// threads.
 template <class T>
 class CopyOnWrite {
  public:

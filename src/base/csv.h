@@ -43,8 +43,8 @@ class CsvRow {
 class CsvTable {
  public:
   // where: the file name. Messages begin with "tasks.csv:7: ", or with "line 7: " if `where` is
-  // empty. Returns kInvalid with the line if there is no header, a required column is missing, rows
-  // differ in length, a quote is not closed, or there are more than max_rows rows.
+  // empty. Returns kInvalid, naming the line, if there is no header, a required column is missing,
+  // rows differ in length, a quote is not closed, or there are more than max_rows rows.
   static Result<CsvTable> Parse(std::string_view text, const std::vector<std::string>& required,
                                 std::size_t max_rows = kMaxCsvRows, std::string_view where = {});
   // Reads a file and names its path in messages. Returns the errors of ReadFile() and Parse().

@@ -8,10 +8,9 @@
 
 namespace carma::base {
 
-// Returns a status as from waitpid(), or nothing if the process is still running or its status is
-// unknown. Until its parent reaps the process, /proc shows the status to anyone who may inspect the
-// process. After that, Linux 6.15 and newer report it through a pidfd that was opened before the
-// process was reaped. pidfd may be empty.
+// Returns the status as waitpid() would report it; empty if the process is running or its status is
+// unknown. /proc shows the status until the parent reaps the process. After that, only Linux 6.15
+// and newer report it, through a pidfd opened before the reaping. pidfd may be empty.
 std::optional<int> ExitStatusOf(const ProcessId& process, const UniqueFd& pidfd);
 
 }  // namespace carma::base

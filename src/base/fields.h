@@ -1,5 +1,5 @@
-// A type lists its fields once, and all code that visits the fields uses this list: conversion to
-// and from JSON, the API's description, checks and columns. For example:
+// A type lists its fields once, in VisitFields. JSON conversion, the API's description, checks and
+// columns all use this list. For example:
 //
 //   struct Sample {
 //     std::int64_t used_mib = 0;
@@ -11,10 +11,10 @@
 //     }
 //   };
 //
-// The second parameter is a value of the type or of a type derived from it, const or not. The
-// suffix of a name gives the unit of a time: "_s" is a number of seconds, "_ms" whole milliseconds.
-// The text appears in the API's description; omit it if the name is clear enough.
-// base/test_fields.h finds forgotten members.
+// `sample` may be const, and its type may be derived from Sample. The suffix of a time's name gives
+// its unit: "_s" for a number of seconds, "_ms" for whole milliseconds. The text appears in the
+// API's description; omit it if the name is clear enough. base/test_fields.h finds forgotten
+// members.
 #pragma once
 
 #include <cstddef>

@@ -107,7 +107,7 @@ Result<std::string> WithoutLinks(const std::string& path, int most = 40) {
 }
 
 // The name may already belong to another user's link, or to a file left behind by an earlier
-// process with the same pid. If so, tries to delete it and uses a different name.
+// process with the same pid. If so, tries to delete it and uses another name.
 UniqueFd OpenDraft(std::string& name, unsigned mode) {
   constexpr int kFlags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
   UniqueFd fd(::open(name.c_str(), kFlags, mode));

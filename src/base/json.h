@@ -23,7 +23,7 @@ Result<Json> ParseJson(std::string_view text);
 // Writes one line without whitespace. Invalid UTF-8 is replaced, so it never causes an exception.
 std::string DumpJson(const Json& json);
 
-// Reads the fields of one object and records the first error. Check error() once at the end.
+// Reads the fields of one object and records the first error, to be checked once at the end:
 //   JsonReader in(json, "/tasks/3");
 //   in.Get("gpus", spec.gpus, 1, 64);  in.Get("name", spec.name);  in.NoOthers();
 //   if (in.error()) return std::unexpected(*in.error());

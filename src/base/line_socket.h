@@ -23,8 +23,9 @@ class LineSocket {
   void Close() { fd_.reset(); }
   // Sends a line, given without its newline. Returns false if the peer is gone or is not reading.
   bool Send(std::string_view line) const;
-  // Waits for the next line and returns it without its newline, or kUnavailable if no line arrives
-  // in time, kNotFound if the peer is gone, or kInvalid if the line is longer than the limit.
+  // Waits for the next line and returns it without its newline. Returns kUnavailable if no line
+  // arrives in time, kNotFound if the peer is gone, or kInvalid if the line is longer than the
+  // limit.
   Result<std::string> Receive(std::chrono::milliseconds timeout);
   // True if another line has already been received.
   bool HasLine() const { return pending_.contains('\n'); }

@@ -1,6 +1,5 @@
-// The clock that all processes of a simulated GPU server share. It is stored at the beginning of
-// the server's state file (lab/simgpu/state_file.h describes the rest). The daemon itself reads
-// nothing else from this file.
+// The clock shared by all processes of a simulated GPU server. It is at the beginning of the
+// server's state file (lab/simgpu/state_file.h), and is all that the daemon reads from that file.
 #pragma once
 
 #include <cstdint>

@@ -22,18 +22,17 @@ struct Pipe {
 // If blocking_read is false, reading an empty pipe fails with EAGAIN.
 Result<Pipe> MakePipe(bool blocking_read = true);
 
-// Creates an anonymous file that contains this text and is positioned at its beginning. A program
-// can use the file as its input or output. Unlike a pipe, an input file cannot block us if the
-// program does not read it. The descriptor's number is higher than any index in
-// SpawnOptions::files. Returns kUnavailable if no memory or descriptors are left.
+// Creates an anonymous file with this text, positioned at its beginning, for use as a program's
+// input or output. Unlike a pipe, it cannot block us if the program does not read its input. The
+// descriptor's number is higher than any index in SpawnOptions::files. Returns kUnavailable if no
+// memory or descriptors are left.
 Result<UniqueFd> MemoryFile(std::string_view text);
 
 struct SpawnOptions {
-  // The program's descriptors 0, 1, 2 … Each entry is one of our descriptors or the path of a file.
-  // The file for descriptor 0 is opened for reading. The other files are appended to, and are
-  // created with mode 0600. One of our descriptors must not be lower than the entry's index,
-  // because the program's own descriptors have already replaced the lower ones. The program gets no
-  // other descriptors.
+  // The program's descriptors 0, 1, 2 …; it gets no others. Each entry is one of our descriptors or
+  // a path. The path for descriptor 0 is opened for reading. Other paths are opened for appending,
+  // and created with mode 0600 if missing. Our descriptor must not be lower than its index in
+  // `files`, because entries replace descriptors in ascending order.
   std::vector<std::variant<int, std::string>> files;
   std::optional<std::vector<std::string>> environment = {};  // "NAME=value"; default: our own
   std::string folder = {};                                   // working folder; default: our own

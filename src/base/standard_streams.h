@@ -8,15 +8,14 @@
 
 namespace carma::base {
 
-// Opens /dev/null for each of the descriptors 0, 1 and 2 that is closed. Must be the first call of
-// every main. Otherwise the next file or socket gets one of these descriptors, and printed text
-// ends up in it.
+// Opens /dev/null for each of the descriptors 0, 1 and 2 that is closed, so that no file or socket
+// gets one of them and receives printed text. Must be the first call of every main.
 void OpenStandardStreams();
 
-// A terminal that is not being read (stopped with Ctrl-S, or behind a silently broken connection)
-// blocks its writers. After this call, output that the terminal cannot take immediately is rejected
-// (EAGAIN), so only that line is lost. Other users of the terminal are not affected. Does nothing
-// if the descriptor is not a terminal, or is a terminal that this user may not open.
+// Writing to a terminal that is not being read (stopped with Ctrl-S, or behind a silently broken
+// connection) normally blocks. After this call, output that the terminal cannot take immediately is
+// rejected (EAGAIN), so only that line is lost. Other users of the terminal are not affected. Does
+// nothing if this is not a terminal, or if this user may not open it.
 void NeverWaitForTerminal(int fd);
 
 // stream: $JOURNAL_STREAM, the "device:inode" of the stream that systemd gave the service. Returns

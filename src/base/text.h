@@ -45,9 +45,8 @@ std::string FormatTime(Time t);           // local "2026-03-01 14:05:59"
 std::string FormatTimeIso(Time t);        // UTC "2026-03-01T13:05:59.120Z"
 
 bool IsUtf8(std::string_view text);
-// True if the text contains an invisible character that has an effect: C0 or C1 controls (some
-// terminals obey C1 too), DEL, line separators, bidirectional marks or overrides. Invalid UTF-8 is
-// not checked.
+// True if the text contains a control character (C0, DEL, or C1, which some terminals obey), a line
+// separator, or a bidirectional mark or override. Does not check for invalid UTF-8.
 bool HasControls(std::string_view text);
 bool IsOneLine(std::string_view text);  // UTF-8 without such characters
 // Returns a printable one-line form for messages and tables. Invalid UTF-8 and the characters

@@ -5,9 +5,9 @@
 #include <utility>
 
 // `const std::string text = CARMA_TRY(base::ReadFile(path, kMaxBytes));` yields the value, or makes
-// the enclosing function return the error. Do not use it for members within braces: if it returns
-// there, g++ does not destroy the members before it. (It is a statement expression, an extension of
-// g++ and clang.)
+// the enclosing function return the error. Do not use it inside a braced initialiser: if it
+// returns, g++ does not destroy the members that are already initialised. (Statement expressions
+// are an extension of g++ and clang.)
 #define CARMA_TRY(...)                                                        \
   ({                                                                          \
     auto carma_tried = (__VA_ARGS__);                                         \

@@ -1,6 +1,5 @@
 // Looks up users and groups in the system's user database. The database may be on the network, so
-// every call may block. Call only from worker threads or short-lived programs, never from an event
-// loop.
+// every call may block. Never call from an event loop.
 #pragma once
 
 #include <cstdint>

@@ -74,8 +74,8 @@ Called<api::GpuHistoryView> GetGpuHistory(api::Client& client, const std::string
 Called<api::GpuView> ChangeGpu(api::Client& client, const std::string& gpu, const std::string& verb,
                                const std::string& reason, std::optional<base::Time> empty_by = {});
 // Closes these GPUs to new tasks before the caller drains them one by one with a deadline.
-// Otherwise a task that leaves the first GPU early could be requeued and start on the next one.
-// Does nothing for a single GPU. Ignores errors, because the calls that follow report them.
+// Otherwise a task requeued from the first GPU could start on the next one. Does nothing for a
+// single GPU. Ignores errors; later calls report them.
 void CloseGpus(api::Client& client, const std::vector<std::string>& gpus,
                const std::string& reason);
 
@@ -98,7 +98,7 @@ Called<std::vector<api::EventView>> ListEvents(api::Client& client, const EventQ
 Called<api::StatusView> GetStatus(api::Client& client);
 Called<api::OverviewView> GetOverview(api::Client& client);
 
-// all: list the tokens of all users, for administrators.
+// all: list every user's tokens (administrators only).
 Called<std::vector<api::TokenView>> ListTokens(api::Client& client, bool all);
 // life: how long the token is valid, at most 366 days; the daemon's default if empty.
 Called<api::TokenView> MakeToken(api::Client& client, const std::string& name,
@@ -113,10 +113,10 @@ struct Submission {
   std::uint64_t count = 0;
   std::vector<std::string> warnings;
 };
-// specs: JSON texts of task::TaskSpec; common: a JSON object with the fields that the specs omit,
-// or empty; indices: the array indices, or empty if this is not an array. One request with a unique
-// name submits all tasks or none. If the connection drops before the response arrives, the request
-// is retried for a few seconds; the daemon accepts it only once.
+// specs: JSON texts of task::TaskSpec. common: a JSON object with the fields that the specs omit,
+// or empty. indices: the array indices; empty if this is not an array. One request submits all
+// tasks or none. It is retried for a few seconds if the connection drops; its unique name keeps the
+// daemon from accepting it twice.
 Called<Submission> SubmitTasks(api::Client& client, const std::vector<std::string>& specs,
                                const std::string& common = "",
                                const std::vector<std::int64_t>& indices = {});

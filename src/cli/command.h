@@ -32,10 +32,10 @@ struct Context {
   int exit_code = 0;                 // what main() returns
   std::FILE* out = stdout;
   std::FILE* err = stderr;
-  // The task's command: for `submit`, `run`, `shell`, `lease` and `pilot`, everything from the
-  // first word that is not an option; for `estimate`, the words after "--" or "--run". CLI11 does
-  // not parse these words, because options among them belong to another program. literal: true if
-  // the words came after "--".
+  // The task's command. For `submit`, `run`, `shell`, `lease` and `pilot`: everything from the
+  // first word that is not an option. For `estimate`: the words after "--" or "--run". CLI11 does
+  // not parse these words, because their options belong to another program. literal: true if the
+  // words came after "--".
   std::vector<std::string> words;
   bool literal = false;
 
@@ -56,15 +56,18 @@ struct Context {
   std::unique_ptr<api::Client> client_;
 };
 
-// Returns the first of these sockets that applies: $CARMA_SOCKET; the pilot socket of this
-// process's job (client_socket.h); the socket in the configuration that a daemon of this user would
-// read; the socket of the user's own daemon (config::OwnSocketPath) if it exists, or if
-// /run/carma/carmad.sock does not exist and the user is not root; /run/carma/carmad.sock.
+// Returns the first of these sockets that applies:
+//   1. $CARMA_SOCKET
+//   2. the pilot socket of this process's job (client_socket.h)
+//   3. the socket in the configuration that a daemon of this user would read
+//   4. the socket of the user's own daemon (config::OwnSocketPath), if it exists
+//   5. /run/carma/carmad.sock, if it exists or the user is root
+//   6. the socket of the user's own daemon, although it does not exist yet
 std::string DefaultSocketPath();
 
-// A verb and its setup: app.AddVerb(name, help) and an OnRun(...) that does the work. The work
-// begins after all options are read, and reports errors with context.Fail(). --json and --socket
-// are global, and may also follow the verb.
+// A verb. `add` calls app.AddVerb(name, help) and OnRun(...) with the function that does the work
+// once all options are read. The function reports errors with context.Fail(). --json and --socket
+// are global, but may also follow the verb.
 struct Verb {
   std::string_view name;
   void (*add)(Syntax app, Context& context);  // null if carma-lab runs the verb (lab.h)
@@ -100,9 +103,8 @@ void AddEstimateCommand(Syntax app, Context& context);
 void AddDoctorCommand(Syntax app, Context& context);
 void AddCompletionCommand(Syntax app, Context& context);
 
-// Runs the whole program: parses, runs one verb, and returns the exit code. Never throws. Only the
-// requested verb is set up, because setting up all verbs takes several times as long as submitting
-// a task.
+// Parses the words, runs one verb, and returns the exit code. Never throws. Sets up only the
+// requested verb, because setting up all verbs takes several times as long as submitting a task.
 int RunCarma(int argc, const char* const* argv, Context& context, const Program& program);
 
 }  // namespace carma::cli

@@ -51,8 +51,8 @@ struct OptionFacts {
   Choices values = {};  // if the value is one of a few words; filled in by the caller
 };
 
-// A verb, or the program with its verbs. A handle that is valid as long as the program's CLI::App;
-// the variables set by its options must live as long.
+// A handle for a verb, or for the program with its verbs. Valid as long as the program's CLI::App;
+// the variables that its options set must live as long.
 class Syntax {
  public:
   explicit Syntax(CLI::App* app) : app_(app) {}
@@ -63,9 +63,8 @@ class Syntax {
   Syntax OnRun(std::function<void()> work) const;  // called after parsing
   Syntax NeedsVerb() const;                        // one subverb is required
   Syntax TakesVerb() const;                        // at most one subverb
-  // names: "-n,--limit", or "tasks" for an argument. value: placeholder in the help; if it is
-  // empty, the placeholder follows from T. T is a string or number, or an optional or vector of
-  // these (syntax.cc).
+  // names: "-n,--limit", or "tasks" for an argument. value: placeholder in the help; if empty, it
+  // follows from T. T is a string or number, or an optional or vector of these (syntax.cc).
   template <class T>
   Option AddOption(const std::string& names, const std::string& value, T& target,
                    const std::string& help) const;

@@ -22,9 +22,9 @@ std::string Paint(std::string_view text, Colour colour, const Screen& screen);
 // The columns that UTF-8 text takes up on a terminal. Chinese, Japanese and Korean characters and
 // emoji take two.
 std::size_t ShownWidth(std::string_view text);
-// Returns the output that redraws the screen with this text. Lines beyond the screen's height are
-// omitted, because they would scroll the first lines away. No line of `text` may be longer than the
-// screen is wide.
+// Returns the output that redraws the screen with this text. Omits lines beyond the screen's
+// height, because they would scroll the first lines away. No line of `text` may be wider than the
+// screen.
 std::string Redrawn(std::string_view text, const Screen& screen);
 // The number of bytes in the longest beginning of the text that fits in this many columns.
 std::size_t BytesOf(std::string_view text, std::size_t columns);

@@ -13,9 +13,8 @@ namespace carma::config {
 // The default socket of root's carmad.
 inline constexpr char kServerSocket[] = "/run/carma/carmad.sock";
 
-// Returns daemon.socket from the sources; later sources win. Empty if it is not set. Errors are
-// ignored, because checking the configuration is the daemon's job, and its socket should be found
-// even if a different key is wrong.
+// Returns daemon.socket from the sources; later sources win. Empty if it is not set. Ignores
+// errors, which the daemon reports; its socket should be found even if a different key is wrong.
 std::string ConfiguredSocket(const Sources& sources);
 
 // ---- the sockets of a job's pilots (carma pilot), which `carma` finds automatically ----
@@ -31,8 +30,8 @@ std::vector<std::string> PilotBases(const Environment& environment);
 // number; empty if there is none.
 std::string PilotFolderName(const std::string& job, unsigned uid);
 
-// Returns kDenied if the folder belongs to another user or if other users can write to it, because
-// they could have created the socket to read what is sent to it.
+// Returns kDenied if the folder belongs to another user or if other users can write to it. Such
+// users could put their own socket there and read what is sent to it.
 Result<Unit> CheckPrivate(const std::string& folder, unsigned uid);
 
 // The socket of the pilot in this process's job (SLURM_JOB_ID). Empty if the job has no pilot on

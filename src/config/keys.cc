@@ -430,7 +430,7 @@ std::vector<Key> MakeKeys() {
          List("list of numbers like [63, 94]", kNumberList | kNumber | kTextList, 100,
               Count<int>(1, 999)),
          AT(health.ignored_xids)),
-      Of("idle.after", "A task that has not used its GPUs for this long is an idle holder.",
+      Of("idle.after", "Time without GPU activity after which a task counts as an idle holder.",
          OrFalse(Span(kSecond, kYear)), AT(idle_after)),
       Of("idle.below", "SM activity below this counts as idle.",
          Fraction("fraction from 0 to 0.5",

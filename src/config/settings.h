@@ -29,9 +29,9 @@ std::string_view CollocationName(core::SharingMethod method);
 inline constexpr std::string_view kAutoMapper = "auto";
 
 struct Settings;
-// Returns the policy for a sharing method: its mapper, and the mapper's values for keys that are
-// not set. Under streams, where tasks take turns, streams_sm_cap and streams_tasks apply. Never
-// changes the rules of the published systems.
+// Returns the policy for a sharing method, with the mapper's defaults for keys that are not set.
+// With streams, where tasks take turns, streams_sm_cap and streams_tasks apply. Never changes the
+// rules of the published systems.
 core::PolicyConfig PolicyFor(const Settings& settings, core::SharingMethod method);
 
 struct Settings {
@@ -145,9 +145,9 @@ struct Loaded {
 struct Sources {
   // Files in order; later files win. A missing file is an error (kNotFound) unless it is optional.
   std::vector<std::pair<std::string, bool>> files;  // path, optional
-  // CARMA_SECTION_KEY=value, and HOME, XDG_RUNTIME_DIR, XDG_STATE_HOME for the default paths. Other
-  // CARMA_* names are ignored unless they resemble a key, because every task has some of them in
-  // its environment.
+  // CARMA_SECTION_KEY=value, and HOME, XDG_RUNTIME_DIR and XDG_STATE_HOME for the default paths.
+  // Every task has other CARMA_* variables in its environment; these are ignored unless they
+  // resemble a key.
   std::map<std::string, std::string> environment;
   std::vector<std::pair<std::string, std::string>> overrides;  // dotted name, value; from flags
   bool root = false;                                           // selects the default paths
@@ -176,9 +176,10 @@ struct Reread {
   std::vector<std::string> changed;
   std::vector<std::string> need_restart;
 };
-// running: the daemon's current settings, as loaded. policy.mapper keeps its value if exactly one
-// of the old and new mappers shares GPUs. Returns kInvalid if a value that cannot change now
-// contradicts a new one. Propagates errors from Load().
+// Loads the configuration again, and keeps the old values of keys that need a restart.
+// policy.mapper needs a restart if only one of the old and new mappers shares GPUs. running: the
+// daemon's current settings, as loaded. Returns kInvalid if a new value conflicts with an old one
+// that is kept. Propagates errors from Load().
 Result<Reread> LoadAgain(const Sources& sources, const Loaded& running);
 
 // Loads text from memory on top of the defaults. name: the path to show in messages. Propagates

@@ -10,8 +10,8 @@
 #include "base/text.h"
 #include "config/keys.h"
 
-// toml++ 3.3 asserts that a table header begins with a valid key, or assumes it if NDEBUG is
-// defined. It reports an invalid header only without NDEBUG and with assertions that do nothing.
+// toml++ 3.3 reports an invalid table header only if NDEBUG is undefined and its assertions do
+// nothing. With NDEBUG, it assumes that the header begins with a valid key.
 #undef NDEBUG
 #define TOML_ASSERT(condition) static_cast<void>(0)
 #define TOML_EXCEPTIONS 1
@@ -65,9 +65,9 @@ Place Next(Place place, char c) {
 
 // TOML allows non-ASCII characters only in quotes and comments. Elsewhere, they make toml++ 3.3
 // reach code that it declares unreachable, so they must be found before it parses the text. This
-// class recognises the values that CARMA's keys accept (a string, a list of strings, a bare word).
-// It treats all text after any other value as unsafe. FirstLine() returns the line of the first
-// non-ASCII character in an unsafe place, or nothing if the text is safe to parse.
+// class recognises the values that CARMA's keys accept: a string, a list of strings, a bare word.
+// All text after any other value counts as unsafe. FirstLine() returns the line of the first unsafe
+// non-ASCII character, if any.
 class StrayLetters {
  public:
   explicit StrayLetters(std::string_view text) : text_(text) {}

@@ -19,8 +19,8 @@ inline constexpr std::size_t kMaxProfiles = 100'000;
 inline constexpr std::size_t kMaxProfilesBytes = std::size_t{64} << 20;
 inline constexpr std::size_t kMaxNameBytes = 200;
 
-// Returns true if the text is a valid name for a workload or GPU type. It must not contain control
-// characters, nor begin with '#', which would start a comment in CSV.
+// Returns true if the text is a valid name for a workload or GPU type (kNameRule). A '#' at the
+// beginning would start a comment in CSV.
 bool IsName(std::string_view text);
 inline constexpr std::string_view kNameRule =
     "expected printable text of 1 to 200 bytes that does not begin with '#'";
@@ -50,9 +50,9 @@ struct WorkloadProfile {
   friend bool operator==(const WorkloadProfile&, const WorkloadProfile&) = default;
 };
 
-// Each fit scales the geometric mean of p / u over its workloads to this value, which is the mean
-// of the 22 measured rows of the built-in catalogue. This lets measured workloads, catalogue
-// workloads and guessed parameters (core/mps_guess.h) be combined on one GPU.
+// Each fit scales its workloads' p so that the geometric mean of p / u is this value, the mean of
+// the 22 measured rows of the built-in catalogue. This lets measured workloads, catalogue workloads
+// and guessed parameters (core/mps_guess.h) be combined on one GPU.
 inline constexpr double kPressurePerActivity = 0.72;
 
 // Seconds per iteration when the workload runs alone. Empty if the number of iterations is unknown.
@@ -60,9 +60,9 @@ std::optional<double> IterationS(const WorkloadProfile& profile);
 
 // CSV with a header line. The profiles keep their order, and numbers are read back exactly.
 std::string ProfilesCsv(std::span<const WorkloadProfile> profiles);
-// where: the file name used in messages. Returns kInvalid with the line for a missing column, a
-// value out of range, sensitivity without pressure or vice versa, or a second line for the same
-// workload and GPU type.
+// where: the file name used in messages. Returns kInvalid, naming the line, if a column is missing,
+// a value is out of range, sensitivity or pressure is given without the other, or a workload and
+// GPU type have a second line.
 Result<std::vector<WorkloadProfile>> ParseProfiles(std::string_view text, std::string_view where);
 
 }  // namespace carma::profile

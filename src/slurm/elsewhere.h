@@ -1,6 +1,6 @@
 // Pure functions that find a node with room for a Slurm job that waits on a full node. Slurm never
-// moves a job once it has been assigned a node, so the job is requeued and excludes its old node
-// for a while (job_return.h).
+// moves a job to another node by itself, so the job is requeued and excludes its old node for a
+// while (job_return.h).
 #pragma once
 
 #include <cstdint>
@@ -32,11 +32,11 @@ std::vector<Node> ReadNodes(std::string_view text);
 // not list the job.
 std::optional<std::string> ExcludedNodes(std::string_view text, std::uint64_t id);
 
-// Returns a clause that explains why the job must stay on its node: its user chose the node, it
-// uses several nodes, Slurm may not restart it, and so on. Empty if the job may move.
+// Returns a clause that explains why the job must stay on its node, for example because its user
+// chose the node or it uses several nodes. Empty if the job may move.
 std::string WhyItStays(const Job& job);
-// A node with room for the job; empty if there is none. After the move, either the job is alone
-// there, or at most half of the node's GPU memory is allocated.
+// A node with room for the job; empty if there is none. After the move, the job is alone on the
+// node, or at most half of the node's GPU memory is allocated.
 std::optional<std::string> NodeFor(const Job& job, std::span<const Node> nodes);
 
 }  // namespace carma::slurm

@@ -1,6 +1,6 @@
 // A job as shown by Slurm's squeue. scontrol shows more, but job owners control some of its output
-// (names, paths) and could use that to fake other fields. Only administrators can write the
-// AdminComment, which is read here.
+// (names, paths) and could use that to fake other fields. Reading the AdminComment is safe, because
+// only administrators can write it.
 #pragma once
 
 #include <cstdint>
@@ -50,8 +50,8 @@ struct Job {
   bool Runs() const;
   // Returns `gres` with the amount of "carma" replaced by `gib`.
   std::string GresWith(std::int64_t gib) const;
-  // Returns true if the job may be requeued: it is running, or its script has just failed. A job
-  // that was cancelled or reached its time limit may not be.
+  // Returns true if the job may be requeued, that is, if it is running or its script has just
+  // failed. False if it was cancelled or reached its time limit.
   bool MayGoBack() const;
 };
 

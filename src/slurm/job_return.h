@@ -1,7 +1,7 @@
 // Pure functions that plan the requeue of a Slurm job, step by step. A job is requeued if it ran
 // out of GPU memory, was killed by a neighbour's fault, was asked to leave its GPUs, or waits on a
-// full node. If it ran out of memory, it gets a larger claim. Each step depends only on the request
-// and Slurm's state and may be repeated, so a crash at any point does no harm.
+// full node. A job that ran out of memory gets a larger claim. Each step depends only on the
+// request and Slurm's state and may be repeated, so a crash at any point does no harm.
 #pragma once
 
 #include <chrono>
@@ -41,8 +41,8 @@ struct JobReturn {
   int retries = 0;             // allowed retries; for a victim, allowed restarts for any cause
   std::int64_t claim_gib = 0;  // the new claim; 0: unchanged
   std::string comment;         // for sacct, one line; contains kNodePlace (waits.h) until Begun()
-  // Node that the job is being moved off; empty if it is not being moved. Slurm cannot change the
-  // excluded nodes of a running job, so CARMA excludes this node once the job is back in Slurm's
+  // The node that the job is being moved off; empty if it is not being moved. Slurm cannot change
+  // the excluded nodes of a running job, so CARMA excludes this one once the job is back in Slurm's
   // queue.
   std::string exclude;
   bool on_hold = false;  // a user held the job while it ran, so it is not released

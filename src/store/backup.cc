@@ -107,8 +107,8 @@ void BecomeOtherBooks(SQLite::Database& copy) {
   copy.exec("INSERT OR REPLACE INTO books SELECT value+1,NULL,1 FROM counter WHERE name='task'");
 }
 
-// Copies all pages in a single step, so that they belong to one snapshot and none is copied twice.
-// The daemon can write to the write-ahead log in the meantime.
+// Copies all pages in a single step, so that they form one snapshot and none is copied twice.
+// Meanwhile, the daemon can write to the write-ahead log.
 Result<Unit> Copy(const std::string& books, const std::string& path, const std::string& target) {
   try {
     SQLite::Database from(books, SQLite::OPEN_READONLY, kBusyTimeoutMs);

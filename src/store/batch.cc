@@ -15,10 +15,10 @@ bool None(const Rows& rows) {
 
 using Passing = std::set<core::TaskId>;
 
-// Returns true if losing these changes in a power failure does no harm. A task waiting for its
-// first start would only be estimated again, so a submission waits for the disk only once, when it
-// is accepted. Attempt changes without an event, such as the sharing mode or a memory peak, may be
-// lost because a power failure ends the attempt anyway.
+// Returns true if a power failure may lose these changes without harm. A task waiting for its first
+// start is simply estimated again, so a submission waits for the disk only when it is accepted. A
+// power failure ends every attempt, so attempt changes without an event, such as the sharing mode
+// or a memory peak, may be lost too.
 bool KnownAgainAfterRestart(const std::map<core::TaskId, RecordRow>& records,
                             const Passing& passing) {
   return std::ranges::all_of(records, [&](const auto& each) {

@@ -21,8 +21,8 @@ std::string InSpan() {
   return "WHERE +submitted_ms >= ? AND +submitted_ms <= ? AND " + std::string(kArrived) + " ";
 }
 
-// A condition that selects the newest tasks of a time span. The parameters are the start and the
-// end of the span, and the maximum number of tasks (-1: no limit).
+// A condition that selects the newest tasks of a time span. Parameters: the start and the end of
+// the span, and the maximum number of tasks (-1: no limit).
 std::string Newest() {
   return "WHERE id IN (SELECT id FROM task " + InSpan() + "ORDER BY id DESC LIMIT ?) ";
 }

@@ -16,10 +16,10 @@ namespace carma::store {
 template <class Row>
 using TakeRow = std::function<bool(const Row&)>;
 
-// A consistent view of the database that does not show commits made after Open(). The writer is not
-// blocked, but its log grows while the view is open. Every call blocks on the disk, so only worker
-// threads may use a view, one at a time. Rows are passed one by one, so memory usage does not
-// depend on the number of rows.
+// A consistent view of the database as it was at Open(). Does not block the writer, but the
+// writer's log grows while the view is open. Every call blocks on the disk, so only worker threads
+// may use a view, one at a time. Rows are passed one by one, so memory usage does not depend on
+// their number.
 class History {
  public:
   // Opens the database of the Store that is open in `state_dir`. Fails with kIo or kNotFound.

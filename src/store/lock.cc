@@ -53,8 +53,8 @@ LockHolder ReadHolder(int fd) {
   return holder;
 }
 
-// How long to wait for a lock whose holder is dead. If a daemon is killed while starting a shim,
-// the child process holds the lock until it calls exec.
+// How long to wait for a lock whose holder has exited. A daemon killed while starting a shim leaves
+// a child process that holds the lock until it calls exec.
 constexpr std::chrono::seconds kPatience{5};
 constexpr int kAskAgainMs = 10;
 

@@ -17,8 +17,8 @@ namespace carma::store {
 class StateLock {
  public:
   // Creates the folder (0700) if it is missing. socket: where this daemon will listen. Returns
-  // kConflict with the holder's pid, and its socket if it differs, if the lock is taken; kDenied if
-  // the folder belongs to another user or others may write to it; or kIo.
+  // kConflict if the lock is taken, naming the holder's pid and its socket if that differs; kDenied
+  // if the folder belongs to another user or others may write to it; or kIo.
   static Result<StateLock> Take(const std::string& state_dir, const std::string& socket = "");
 
  private:
@@ -26,8 +26,8 @@ class StateLock {
   base::UniqueFd fd_;
 };
 
-// Detects that a file was deleted or replaced. SQLite keeps using the file that it opened, and
-// everything written to that file would be lost when the last descriptor is closed.
+// Detects that a file was deleted or replaced. SQLite continues to use the file that it opened, and
+// anything written to a deleted file is lost when its last descriptor is closed.
 class FilePlace {
  public:
   FilePlace() = default;

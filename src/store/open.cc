@@ -99,10 +99,10 @@ std::string Uri(const std::string& path, std::string_view parameters) {
   return uri + "?" + std::string(parameters);
 }
 
-// If there is no log, the file is complete, and "immutable" keeps SQLite from creating files next
-// to it. If the last daemon was killed, there is also a log, and its pages are part of the
-// database. In this case, exclusive locking keeps the log's index in memory instead of in a -shm
-// file, and closing must not checkpoint.
+// Without a log, the file is complete, and "immutable" keeps SQLite from creating files next to it.
+// If the last daemon was killed, there is a log with pages that belong to the database. Exclusive
+// locking then keeps the log's index in memory instead of a -shm file, and closing must not move
+// the log into the database.
 std::unique_ptr<SQLite::Database> OpenToLook(const std::string& path, bool with_log) {
   KeepNoStatistics();
   if (!with_log) {

@@ -29,14 +29,14 @@ Result<Unit> CheckNoLink(const std::string& path);
 inline constexpr int kBusyTimeoutMs = 5'000;
 
 // Checks the file without changing it or its log, and without creating other files. Returns
-// kCorrupt if the file is not SQLite or not CARMA's, has damaged pages, or is missing although its
-// log exists; kConflict for a newer schema or a link; and kNotFound if there is no file.
+// kCorrupt if the file is not an SQLite file of CARMA, has damaged pages, or is missing although
+// its log exists; kConflict for a newer schema or a link; and kNotFound if there is no file.
 Result<Unit> Inspect(const std::string& path);
 
 // Opens the file for reading and writing in WAL mode with synchronous=FULL. Call this only after
-// Inspect() has found the file to be sound or missing. A missing file is created, and an older
-// schema is upgraded. A new file appears under its name only when it is complete. Only the owner
-// may read the file and its log.
+// Inspect() has found the file to be sound or missing. Creates a missing file, which appears under
+// its name only once it is complete. Upgrades an older schema. Only the owner may read the file and
+// its log.
 Result<std::unique_ptr<SQLite::Database>> OpenForWork(const std::string& path);
 
 }  // namespace carma::store

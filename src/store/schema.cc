@@ -6,7 +6,7 @@ namespace carma::store {
 namespace {
 
 // Table task has one short row per task with the values that change. Long values that rarely change
-// (environment, script) are in table description, so that a state change rewrites only a few
+// (environment, script) are in table description. A state change therefore rewrites only a few
 // hundred bytes. Each index serves one kind of query of Store::List, Unfinished or Prune. SQLite
 // appends the task's id to every index, so pages are ordered by id without sorting.
 constexpr std::string_view kVersion20 = R"sql(
@@ -306,10 +306,10 @@ CREATE TABLE closing (
 ) STRICT;
 )sql";
 
-// The identities of this database. Task numbers are unique only within one identity. A copy that is
-// put into use would assign the same numbers as the original, so it gets a new identity for its new
-// tasks. from_task: the first task number of this identity; id: NULL until the database is next
-// opened; named: whether the names of the tasks' files contain the id.
+// The identities of this database. A copy of a database would assign the same task numbers as the
+// original, so a copy that is put into use gets a new identity for its new tasks. Task numbers are
+// unique within one identity. from_task: the first task number of this identity. id: NULL until the
+// database is next opened. named: whether the names of the tasks' files contain the id.
 constexpr std::string_view kVersion21 = R"sql(
 CREATE TABLE books (
   from_task INTEGER PRIMARY KEY,

@@ -10,9 +10,9 @@ namespace carma::store {
 // "CRMA" in the file's header. It distinguishes CARMA's file from other SQLite databases.
 inline constexpr std::int32_t kApplicationId = 0x43524D41;
 
-// An upgrade from version - 1 to version (PRAGMA user_version). It consists only of SQL and runs in
-// one transaction. The first step creates the tables of the oldest version that can be opened.
-// Never edit a released step; every change to the tables is a new step at the end.
+// An upgrade from version - 1 to version (PRAGMA user_version): SQL that runs in one transaction.
+// The first step creates the tables of the oldest version that can be opened. Never edit a released
+// step; add every change to the tables as a new step at the end.
 struct Migration {
   int version;
   std::string_view sql;

@@ -50,7 +50,7 @@ class Select {
 };
 
 // Makes one query per state. Each query returns rows ordered by id, and the outer ORDER BY merges
-// them, so each state costs at most `limit` index entries, no matter how many tasks it has.
+// them. So each state costs at most `limit` index entries, no matter how many tasks it has.
 void WalkByState(const TaskFilter& filter, Query& query) {
   const std::vector<core::TaskState> states =
       filter.states.empty() ? StatesWhere([](core::TaskState) { return true; }) : filter.states;

@@ -86,8 +86,8 @@ inline constexpr std::pair<NoticeState, std::string_view> kNoticeWords[] = {
     {NoticeState::kFailed, "failed"},
     {NoticeState::kDropped, "dropped"},
 };
-// A notification. It is stored in the same batch as the change that it reports, so that neither can
-// be lost without the other. A notice whose delivery was not recorded is sent again.
+// A notification. It is stored in the same batch as the change that it reports, so that neither is
+// lost without the other. It is sent again if its delivery was not recorded.
 struct Notice {
   std::int64_t id = 0;               // assigned by the store
   std::optional<core::TaskId> task;  // empty: a notice about the server
@@ -236,8 +236,8 @@ struct Batch;  // store/batch.h
 class Store {
  public:
   // Opens or creates the database and takes the folder's lock (see StateLock::Take). Returns
-  // kCorrupt if the integrity check fails or the file is not CARMA's, kConflict for a newer schema,
-  // kDenied if others may write to the folder, or kIo. kCorrupt and kConflict leave the file
+  // kCorrupt if the integrity check fails or the file is not CARMA's; kConflict for a newer schema;
+  // kDenied if others may write to the folder; or kIo. kCorrupt and kConflict leave the file
   // unchanged.
   static Result<std::unique_ptr<Store>> Open(const std::string& state_dir,
                                              const std::string& socket = "");
@@ -247,9 +247,9 @@ class Store {
   // Costs two calls to stat. Every batch begins with this check.
   Result<Unit> InPlace() const;
 
-  // Everything between Begin and Commit is one batch and becomes durable together, as `durability`
-  // requires. Commit and the calls before it return kIo if they fail, for example because the disk
-  // is full. The batch is then rolled back immediately, all its later calls also return kIo, and
+  // Everything between Begin and Commit is one batch, which becomes durable as `durability`
+  // requires. If Commit or a call before it fails, for example because the disk is full, it returns
+  // kIo and the batch is rolled back immediately. All later calls of the batch also return kIo, and
   // the next Begin starts a new batch. Rollback without an open batch has no effect.
   Result<Unit> Begin(Durability durability = Durability::kNow);
   Result<Unit> Commit();
@@ -282,9 +282,9 @@ class Store {
   // Clears the values that compare observed peaks with the formula. The peaks themselves stay.
   Result<Unit> ForgetCalibration();
   // Deletes up to `most` tasks that ended before `ended_before`, with their events and notices.
-  // Tasks that unfinished tasks depend on are kept. Once no task is left to delete, also deletes
+  // Keeps tasks on which unfinished tasks depend. Once no task is left to delete, also deletes
   // usage, line waits, events and notices from before `ended_before`, and attempts that ended more
-  // than kAttemptsKept before that time. Returns the number of deleted tasks.
+  // than kAttemptsKept before that. Returns the number of deleted tasks.
   Result<std::int64_t> Prune(core::Time ended_before, std::int64_t most);
   // Begins a submission that needs several batches. The first batch reserves `tasks` task numbers,
   // starting with `first`. Until FinishArrival, the tasks do not appear in any result or count,
@@ -304,8 +304,8 @@ class Store {
   Result<std::optional<core::TaskState>> StateOf(core::TaskId id);
   Result<std::optional<TaskOwner>> OwnerOf(core::TaskId id);  // reads only the owner
   // cut: set to true if the list ends early because its descriptions exceed kMostListedBytes,
-  // otherwise to false. If null, the list never ends early, but tasks beyond that size come without
-  // their descriptions.
+  // otherwise to false. If null, the list never ends early; instead, tasks beyond that size come
+  // without their descriptions.
   Result<std::vector<StoredTask>> List(const TaskFilter& filter, bool* cut = nullptr);
   Result<std::vector<std::pair<core::TaskState, std::int64_t>>> Counts();
   // The tasks of the array whose first task is `first`.

@@ -120,9 +120,8 @@ void VisitTask(auto& column, auto& task) {
 
 // ---- tables in which each row is one value ----
 
-// Visit(column, row) calls `column` once for each column, with the column's name and the member
-// that it stores. If one member fills several columns, the call has several names. `row` may be
-// const.
+// Visit(column, row) calls `column` for each member of `row`, with the name of the column that
+// stores it, or the names if there are several, followed by the member. `row` may be const.
 template <class Row>
 struct Table;
 

@@ -135,8 +135,8 @@ void AddVerbs(CLI::App& app, const std::vector<std::string>& words, Context& con
   }
 }
 
-// Returns the verb in these words if carma-lab runs it, else "". If carma-lab is installed, it also
-// runs `completion`, because only carma-lab knows the options of all verbs.
+// Returns the verb in these words if carma-lab runs it, else "". An installed carma-lab also runs
+// `completion`, because only carma-lab knows the options of all verbs.
 std::string VerbOfLaboratory(const CLI::App& app, const std::vector<std::string>& words,
                              const Context& context) {
   std::size_t at = SkipOptions(app, app, words, 0);

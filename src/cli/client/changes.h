@@ -27,9 +27,9 @@ struct DependentTask {
   std::vector<std::string> waits_for;
   friend bool operator==(const DependentTask&, const DependentTask&) = default;
 };
-// Returns these tasks and all tasks in `tasks` that depend on them, directly or indirectly. Each
+// Returns these tasks, and all tasks in `tasks` that depend on them directly or indirectly. Each
 // task comes after its dependencies. waits_for lists all dependencies of a task that depends on a
-// resubmitted one, and is empty for the others.
+// resubmitted one, and is empty for any other task.
 std::vector<DependentTask> WithDependents(const std::vector<std::uint64_t>& ids,
                                           const std::vector<api::TaskView>& tasks);
 // Adds the dependencies to the changes. renewed: the new number of each resubmitted task; other

@@ -134,8 +134,8 @@ std::string OtherProgram(const task::TaskSpec& spec, const std::string& program,
   return "; that file is not executable (chmod +x)";
 }
 
-// True if a file can be created or written at this path. If the path contains a pattern such as
-// "%j", whose value is not known yet, checks only the folders before it.
+// True if a file can be created or written at this path. The value of a pattern such as "%j" is not
+// known yet, so only the folders before it are checked.
 bool CanWrite(const std::string& pattern) {
   const std::size_t percent = pattern.find('%');
   const std::string path = pattern.substr(0, percent);

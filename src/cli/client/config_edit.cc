@@ -51,8 +51,8 @@ std::size_t Find(const Lines& lines, Span span, std::string_view key, bool comme
 }
 
 // Returns the first line above all section headers that sets a key of this section ("policy.order =
-// …"), or the number of lines if there is none. If there is such a line, TOML does not allow a
-// separate header for the section.
+// …"), or the number of lines if there is none. TOML does not allow such a line together with a
+// header for the section.
 std::size_t FindDotted(const Lines& lines, std::string_view section) {
   for (std::size_t at = 0; at < lines.size(); ++at) {
     const std::string_view line = base::Trim(lines[at]);

@@ -24,8 +24,8 @@
 namespace carma::cli {
 namespace {
 
-// Tells the user if `carma` uses the user's own daemon although the server also has one. Prints
-// nothing if standard error is not a terminal, because a script has presumably chosen its daemon.
+// Tells the user if `carma` uses the user's own daemon although the server also has one. Silent if
+// standard error is not a terminal: a script has presumably chosen its daemon.
 void NoteTwoDaemons(const Context& context, const std::string& path) {
   const bool own = path == config::OwnSocketPath(base::GetEnv("XDG_RUNTIME_DIR"));
   const bool shown = !context.json && ::isatty(::fileno(context.err)) != 0;
@@ -65,8 +65,8 @@ Result<base::Time> ParseMoment(Context& context, const char* option, const std::
   return base::FromMs(status.value.now_ms) - *ago;
 }
 
-// Binary search for the first number in [low, high) for which `holds` is true. If `holds` is true
-// for a number, it must be true for all larger ones.
+// Finds the first number in [low, high) for which `holds` is true, by binary search. `holds` must
+// also be true for all larger numbers.
 template <class Holds>
 Result<std::uint64_t> FirstThat(std::uint64_t low, std::uint64_t high, Holds holds) {
   while (low < high) {
@@ -100,9 +100,8 @@ Result<std::uint64_t> MemberOf(Context& context, std::uint64_t array, std::int64
   return *id;
 }
 
-// Dependencies and Slurm commands refer to an array by its first task, so the first task is
-// expanded to the whole array. If `own`, `id` is the caller's last task, and any task of an array
-// is expanded.
+// Returns the whole array if `id` is its first task, which is how dependencies and Slurm commands
+// refer to an array. With `own`, `id` is the caller's last task and may be any task of the array.
 TaskRange WholeArray(Context& context, std::uint64_t id, bool own) {
   const TaskRange alone{.first = id, .last = id};
   const auto task = GetTask(context.client(), id);

@@ -101,8 +101,8 @@ void ChangeAll(Context& context, std::span<const std::uint64_t> ids, const std::
     Warn(context, verb + ": nothing was changed; see carma show");
 }
 
-// True if `last` really is the last task of the array. A missing next number does not prove this,
-// because carmad may have deleted tasks that ended long ago.
+// True if `last` really is the last task of the array. A missing next task does not prove this:
+// carmad deletes tasks that ended long ago.
 bool EndsArray(Context& context, std::uint64_t array, std::uint64_t last) {
   if (const auto next = GetTask(context.client(), last + 1)) return next->value.array_id != array;
   const auto newest =
@@ -138,9 +138,9 @@ Result<std::vector<std::uint64_t>> ChosenOf(Context& context, const ChangeFlags&
       if (task.value.user == user) own.insert(*task.value.array_id);
     }
   }
-  // An array's tasks have consecutive numbers, so there is no need to list them. The daemon would
-  // take as long to list thousands of waiting tasks as to change them. A single task is still
-  // listed below, because the list omits it if it has ended and can no longer be changed.
+  // An array's tasks have consecutive numbers, so they need not be listed. Listing thousands of
+  // waiting tasks would take the daemon as long as changing them. A single task is listed below,
+  // because the list omits it if it has ended and can no longer be changed.
   if (ended_too && flags.name.empty() && flags.states.empty()) {
     auto ids = CARMA_TRY(ByNumber(context, own));
     if (newest_first) std::ranges::reverse(ids);

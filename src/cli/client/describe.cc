@@ -25,7 +25,7 @@ namespace {
 constexpr std::size_t kMaxRadBytes = 1 << 20;
 
 // True if the word is a script rather than a command. A name such as train.sh always counts as a
-// script; if the file is missing or has no "#!" line, the user gets a clear error when it is read.
+// script, so that the user gets a clear error if the file is missing or has no "#!" line.
 bool IsScript(const std::string& path) {
   for (const char* ending : {".sh", ".bash", ".sbatch", ".slurm"}) {
     if (path.ends_with(ending)) return true;

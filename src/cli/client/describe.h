@@ -33,10 +33,11 @@ Result<task::SubmitterContext> CallerContext(Context& context, const Settings& s
 Result<Unit> ApplyOptions(const SubmitFlags& flags, task::Description& description);
 // True if the file is a .rad file, or a script as defined by ApplyWords.
 bool DescribesTask(const std::string& path);
-// Interprets the words as a command (with `literal`, or if the first is an ordinary word), a script
-// on standard input ("-"), a FILE.rad, or a file that starts with "#!". A script's text becomes
-// part of the task, so later edits to the file have no effect. Returns kInvalid if the file is
-// missing, or with the position of the error if its text is invalid.
+// Interprets the words as one of:
+//   - a script on standard input ("-"), a FILE.rad, or a file that starts with "#!";
+//   - otherwise, or if `literal`, a command.
+// A script's text becomes part of the task, so later edits to the file have no effect. Returns
+// kInvalid if the file is missing, or with the position of the error if its text is invalid.
 Result<Unit> ApplyWords(const std::vector<std::string>& words, bool literal,
                         task::Description& description);
 // Reads plan files. Later options override their values. Returns kInvalid, with the file and the
@@ -47,9 +48,9 @@ Result<std::vector<task::TrainingWord>> ReadPlanFiles(const std::vector<task::Pl
 // and adds them to the spec. Options take precedence. Nothing is executed.
 class TrainingFinder {
  public:
-  // spec: from the description's Finish(). notes: receives remarks about anything that could not be
-  // read. Does nothing if the description already states the memory. Returns kInvalid for invalid
-  // options. Propagates errors from ReadPlanFiles().
+  // spec: from the description's Finish(). notes: receives a remark about each item that could not
+  // be read. Does nothing if the description already states the memory. Returns kInvalid for
+  // invalid options. Propagates errors from ReadPlanFiles().
   Result<Unit> Add(const task::Description& description, task::TaskSpec& spec,
                    std::vector<std::string>& notes);
 

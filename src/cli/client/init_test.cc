@@ -1,4 +1,4 @@
-// Tests the questions of `carma init` and the file that it writes.
+// Tests the questions that `carma init` asks and the file that it writes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>

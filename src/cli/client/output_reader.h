@@ -23,7 +23,7 @@ class OutputReader {
   // before the end.
   Result<Unit> SkipToLast(std::int64_t lines,
                           std::int64_t most = std::numeric_limits<std::int64_t>::max());
-  // Copies the output added since the last call, even if another file has replaced the original.
+  // Copies the output added since the last call, even if the file has been replaced by another one.
   // Opens the file if it did not exist before. Returns false once nothing reads `out`.
   Result<bool> CopyNew(std::FILE* out);
 

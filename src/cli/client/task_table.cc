@@ -182,8 +182,8 @@ std::optional<std::int64_t> RunTime(const TaskView& task) {
   return (*task.ended_ms - *task.launched_ms) / 1000;
 }
 
-// Merges another task into the row. The row then lists the GPUs of both, shows the larger memory
-// values, and shows no time or reason of their ends if these differ.
+// Merges another task into the row, which then lists the GPUs of both and shows the larger memory
+// values. Keeps the end time and the reason only if they are the same for both.
 void Merge(const TaskView& task, TaskView& row) {
   for (const std::int64_t gpu : task.gpu_indices) {
     if (std::ranges::find(row.gpu_indices, gpu) == row.gpu_indices.end())

@@ -39,8 +39,8 @@ struct FoldedTasks {
   std::map<std::uint64_t, std::string> ids;  // the range of each group, "40-51", as verbs accept it
 };
 // Combines the tasks of an array into one row, "train.py x12", if they hold no GPUs and have the
-// same state, reason and exit code. The row takes the place of its first task. cut: the list is
-// incomplete, so the last group may be larger: "train.py x12+".
+// same state, reason and exit code. The row takes the place of its first task. cut: true if the
+// list is incomplete, so that the last group may be larger: "train.py x12+".
 FoldedTasks FoldArrays(const std::vector<api::TaskView>& tasks, bool cut = false);
 
 // Puts each task below the last of its listed dependencies. Names are indented by depth.

@@ -21,8 +21,8 @@ std::optional<core::TaskState> StateOf(const api::TaskView& task);
 // "succeeded", "failed with exit code 3", "failed, killed by signal 9 (Killed)", "cancelled", "ran
 // out of memory, exit code 1" …
 std::string EndText(const api::TaskView& task);
-// The exit code of a command that waited for the task. It is 0 if the task succeeded, otherwise the
-// task's own exit code or 128 + signal, and 1 if the task has neither.
+// The exit code of a command that waited for the task: 0 if the task succeeded, otherwise the
+// task's own exit code or 128 + signal, or 1 if it has neither.
 int ExitCodeOf(const api::TaskView& task);
 bool HasEnded(const api::TaskView& task);
 // True if processes of the task may still exist.
@@ -44,8 +44,8 @@ std::string WaitText(const api::TaskView& task, std::int64_t now_ms);
 // "sweep[3]" for the task with index 3 of an array. A row that stands for several tasks already has
 // its full name.
 std::string TaskName(const api::TaskView& task);
-// The memory that a waiting task is expected to need per GPU; 0 if unknown. A task that is retried
-// after running out of memory may have used more than was predicted.
+// The memory that a waiting task is expected to need per GPU; 0 if unknown. This is the prediction,
+// or the peak of an earlier attempt if that is higher.
 std::int64_t ExpectedMib(const api::TaskView& task);
 // Measured/promised memory while the task runs, ~predicted memory while it waits, and the measured
 // peak once it has ended.

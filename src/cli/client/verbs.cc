@@ -287,8 +287,8 @@ void AddLogs(Syntax app, Context& context) {
 
 // ---- the server ----
 
-// The value of --history is optional. If the next word is not a time span such as "90m", "6h" or
-// "1:30:00", it is taken as the first GPU. So is a bare number.
+// The value of --history is optional. The next word is its value only if it is a time span such as
+// "90m", "6h" or "1:30:00". Any other word, including a bare number, is the first GPU.
 void TakeHistory(Option option, const std::string& given, GpusFlags& flags) {
   if (option.count() == 0) return;
   const Result<base::Duration> span = base::ParseSpan(given);

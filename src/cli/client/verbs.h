@@ -34,10 +34,10 @@ void Print(const Context& context, std::string_view text);
 void Warn(const Context& context, std::string_view text);
 // Prints the JSON of the named tasks: as a list if several were named, otherwise unchanged.
 void PrintNamed(const Context& context, const std::vector<std::string>& texts, bool several);
-// Makes "&after_ms=…&until_ms=…" from --since and --until; an empty option is omitted. A time is a
+// Makes "&after_ms=…&until_ms=…" from --since and --until, omitting empty options. A time is a
 // local date such as "2026-03-01", "2026-03-01 14:05" or "2026-03-01T14:05:59", or a span before
-// now, such as "2h" or "7d". Returns kInvalid, with the name of the option, for an invalid time.
-// Propagates errors from the call that reads the daemon's clock.
+// now, such as "2h" or "7d". Returns kInvalid, naming the option, for an invalid time. Propagates
+// errors from the call that reads the daemon's clock.
 Result<std::string> TimesQuery(Context& context, const std::string& since,
                                const std::string& until);
 // Revokes tokens or removes reservations. noun: "Token"; verb: "revoke".

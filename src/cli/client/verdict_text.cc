@@ -39,8 +39,8 @@ std::string MemoryRange(const std::vector<const api::VerdictView*>& verdicts,
                        : base::FormatMib(least) + " to " + base::FormatMib(most);
 }
 
-// "GPU 1 (10.0G promised of 30.0G claimed, 9.0G in use)". If promises or claims differ between the
-// GPUs, the claims are omitted, because a range of claims would not be useful.
+// "GPU 1 (10.0G promised of 30.0G claimed, 9.0G in use)". Omits the claims if promises or claims
+// differ between the GPUs, because a range of claims is of no use.
 std::string GpusInUse(const std::vector<const api::VerdictView*>& verdicts) {
   const api::VerdictView& first = *verdicts.front();
   const bool even = std::ranges::all_of(verdicts, [&](const api::VerdictView* each) {

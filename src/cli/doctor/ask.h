@@ -42,8 +42,8 @@ ClockFacts AskClock(const DaemonFacts& daemon);
 task::CgroupBase AskCgroups(const DaemonFacts& daemon);
 DaemonFacts AskDaemon(api::Client& client);
 
-// Loads this server's configuration for commands that query its GPUs directly. If not empty, `file`
-// is read instead of the usual files. of_root: true to use the default paths of root's daemon.
+// Loads this server's configuration for commands that query its GPUs directly. file: read instead
+// of the usual files unless empty. of_root: use the default paths of root's daemon.
 // simulated_state: see DaemonFacts. If the GPUs are simulated, also sets CARMA_SIMGPU_STATE for the
 // simulated driver, as the daemon does. Propagates errors from config::Load().
 Result<config::Settings> LoadServerSettings(const std::string& file, bool of_root,

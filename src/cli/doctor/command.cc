@@ -179,7 +179,7 @@ void AddDoctorCommand(Syntax app, Context& context) {
       "  carma doctor\n"
       "  carma doctor --record gpus.jsonl --seconds 60   # the driver's responses, once a second\n"
       "  carma doctor --replay gpus.jsonl                # check the GPUs in a recording\n"
-      "Exit code: 1 if something is bad, otherwise 0. Every verb also takes --json and --socket "
+      "Exit code: 1 if something is wrong, otherwise 0. Every verb also takes --json and --socket "
       "PATH.");
   auto flags = std::make_shared<DoctorFlags>();
   verb.AddOption("--config", "FILE", flags->config, "read this file instead of the default ones");

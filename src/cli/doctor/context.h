@@ -14,7 +14,7 @@
 namespace carma::cli {
 
 // The memory that a PyTorch 2 process uses before its first tensor, according to the structural
-// estimator. It is used by the CUDA context and by libraries that load their kernels on first use.
+// estimator. This covers the CUDA context and libraries that load their kernels on first use.
 struct AssumedContext {
   std::int64_t mib = 0;
   std::string taught_by;  // GPU type that it was learned on; empty for the built-in value
@@ -31,9 +31,9 @@ struct ContextFacts {
   AssumedContext assumed;
 };
 
-// The GPU on which the context for one GPU type is measured. If no GPU of the type can be used now,
-// this is the first of them, and `obstacle` is the reason. While any GPU does not respond, no
-// context is measured: CUDA initialises every GPU, so measuring a healthy one could hang too.
+// The GPU on which the context for one GPU type is measured. If none of this type can be used now,
+// `gpu` is the first and `obstacle` is the reason. A GPU that does not respond is an obstacle for
+// all types: CUDA initialises every GPU, so measuring on a healthy one could hang too.
 struct ContextCandidate {
   std::size_t gpu = 0;
   std::string obstacle;  // phrased as part of a sentence; empty if there is none

@@ -1,5 +1,5 @@
-// The facts and checks of `carma doctor`. The checks use only these facts, which are gathered
-// elsewhere (ask.h), so tests need neither a GPU nor root privileges nor a broken machine.
+// The facts and checks of `carma doctor`. The checks use only these facts, which ask.h gathers, so
+// tests need no GPU, root privileges or broken machine.
 #pragma once
 
 #include <cstddef>

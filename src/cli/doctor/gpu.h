@@ -15,8 +15,8 @@ namespace carma::cli {
 // condition, modes and processes.
 std::vector<Finding> CheckGpu(std::size_t index, const DriverFacts& driver,
                               const config::Settings& settings);
-// Lists the MIG instances and what they mean for tasks, and warns of MIG mode changes that wait for
-// a GPU reset. Empty on a server without MIG. driver.gpus must not be an error.
+// Lists the MIG instances and what they mean for tasks, and warns of MIG mode changes that take
+// effect only after a GPU reset. Empty on a server without MIG. driver.gpus must not be an error.
 std::vector<Finding> CheckMig(const DriverFacts& driver, const config::Settings& settings);
 
 // The names of the activity counters, and of all other values. If `told` is true, returns those

@@ -209,10 +209,9 @@ Finding CheckProfiles(const config::Settings& settings, const std::vector<std::s
            std::ranges::find(gpu_types, each.gpu_type) != gpu_types.end();
   });
   if (!gpu_types.empty() && !of_here) {
-    return {
-        "profiles", Level::kWarn,
-        fmt::format("{}: none of its profiles was measured on this server's GPUs", path),
-        "run carma profile here; from measurements on other GPUs, only the SM activity is used"};
+    return {"profiles", Level::kWarn,
+            fmt::format("{}: none of its profiles was measured on this server's GPUs", path),
+            "run carma profile here; measurements on other GPUs contribute only SM activity"};
   }
   return {
       "profiles", Level::kOk,

@@ -52,7 +52,7 @@ std::vector<Finding> CheckNotices(const std::string& root, const config::Setting
 std::vector<Finding> CheckKernelLog(const std::string& root, const config::Settings& settings);
 
 // Checks that the file named by estimate.profiles (which must be set) is valid and useful for tasks
-// on these GPU types. An empty list of types means that they are unknown.
+// on these GPU types. gpu_types may be empty (unknown).
 Finding CheckProfiles(const config::Settings& settings, const std::vector<std::string>& gpu_types);
 
 struct DaemonFacts {

@@ -22,9 +22,8 @@ using MpsTrial = std::optional<Result<task::MpsAbilities>>;
 MpsTrial TryMps(const config::Settings& settings, bool is_daemon_user);
 
 // Returns the method by which tasks share a GPU. carmads_line: a running carmad's description of
-// its method ("streams: at most …"); empty if none is running. If collocation.method is "auto", the
-// method is taken from this line or else from the MPS trial. Without either, it is MPS, the
-// preferred method.
+// its method ("streams: at most …"); empty if none is running. For collocation.method = "auto",
+// uses this line, else the MPS trial, else MPS, the preferred method.
 core::SharingMethod MethodInForce(const config::Settings& settings, std::string_view carmads_line,
                                   const MpsTrial& trial);
 

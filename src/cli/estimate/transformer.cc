@@ -65,8 +65,8 @@ Result<std::string> ReadConfigFile(const std::string& path) {
   return base::ReadFile(path, estimate::kMaxConfigBytes);
 }
 
-// Reads the model being trained, which is the U-Net or transformer of a diffusers pipeline, or else
-// the file itself. Adds training settings found in neighbouring files to `words`.
+// Reads the model to be trained: for a diffusers pipeline, its U-Net or transformer. Adds training
+// settings found in neighbouring files to `words`.
 Result<TransformerConfig> ReadModel(const std::string& path, const std::string& text,
                                     std::vector<task::TrainingWord>& words) {
   std::string config_path = path;

@@ -23,10 +23,10 @@ struct Allocation {
   std::optional<base::Time> ends;  // on this machine's clock
 };
 
-// Takes the GPUs from CUDA_VISIBLE_DEVICES, which numbers only the GPUs in the device cgroup, or
-// else from Slurm's variables for the step or the job. With `named_gpus`, the user lists the GPUs,
-// so the environment may name none. Returns kInvalid, with advice, if this is not a node of the
-// job, the job has several nodes, or there is no GPU.
+// Takes the GPUs from CUDA_VISIBLE_DEVICES, which numbers only the GPUs in the device cgroup. If it
+// is not set, takes them from Slurm's variables for the step or the job. named_gpus: the user lists
+// the GPUs, so the environment need not name any. Returns kInvalid, with advice, if this is not a
+// node of the job, the job has several nodes, or there is no GPU.
 Result<Allocation> ReadAllocation(const config::Environment& environment, bool named_gpus);
 
 // ---- the end time of a Slurm job, which is not in its environment before Slurm 23.02 ----

@@ -13,8 +13,8 @@ namespace carma::cli {
 class PilotBooks {
  public:
   // Creates the folder if it is missing and locks it. Waits a few seconds for a previous pilot to
-  // exit. description: one line about this pilot, which is shown to other pilots while the folder
-  // is locked. Returns kConflict, with the other pilot's description, if the folder is in use, or a
+  // exit. description: one line about this pilot, shown to other pilots that try to lock the
+  // folder. Returns kConflict, with the other pilot's description, if the folder is in use, or a
   // system error.
   static Result<PilotBooks> Take(const std::string& folder, const std::string& description);
 

@@ -24,9 +24,9 @@ Result<PilotPlace> MakePlace(const config::Environment& environment, const std::
                              const std::string& name);
 
 // Returns environment variables (CARMA_SECTION_KEY) that limit the daemon to the allocation's share
-// of the machine. Variables that the user has already set are left out. The others override the
-// configuration files, except for the MPS folder and the restart limit. notice: how long before the
-// end tasks are asked to checkpoint. machine_cpus: OwnCpus().
+// of the machine. Omits those that the user has set. The others override the configuration files,
+// except for the MPS folder and the restart limit, which are only defaults. notice: how long before
+// the end tasks are asked to checkpoint. machine_cpus: OwnCpus().
 std::map<std::string, std::string> DaemonVariables(const Allocation& allocation,
                                                    const PilotPlace& place,
                                                    const config::Loaded& configured,

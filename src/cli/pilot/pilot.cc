@@ -248,7 +248,7 @@ class Pilot {
   }
 
   // Converts a time to the daemon's clock, which differs from this machine's if the server is
-  // simulated. Limits the result to the latest time that the daemon accepts, because a job without
+  // simulated. The result is at most the latest time that the daemon accepts, because a job without
   // a time limit may end later.
   Time OnItsClock(Time when, const api::StatusView& status) const {
     const double ahead = static_cast<double>((when - SystemTime()).count()) * time_scale_;
@@ -328,9 +328,9 @@ class Pilot {
     }
   }
 
-  // Handles a request to end the pilot. The first one gives tasks kLeaveSoon to checkpoint; another
-  // one at least a second (kTold) later means "now". Earlier repeats are ignored, because several
-  // signals may arrive together at the end of a job.
+  // Handles a request to end the pilot. The first request gives tasks kLeaveSoon to checkpoint.
+  // Another one means "now" if it comes at least kTold (1 s) later. Earlier repeats are ignored,
+  // because several signals may arrive together at the end of a job.
   void TakeTold() {
     if (!told_to_end_) told_to_end_ = SystemTime();
     Leave(SystemTime() - *told_to_end_ < kTold ? *told_to_end_ + kLeaveSoon : SystemTime());

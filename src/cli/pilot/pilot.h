@@ -1,7 +1,6 @@
 // A pilot runs carmad on the GPUs of one allocation until the allocation ends. carmad is its child
-// process, with its own database, and receives ordinary commands. A reservation keeps out tasks
-// that would run past the end; a drain asks running tasks to checkpoint and requeues them for the
-// next pilot with the same name.
+// process and has its own database. A reservation keeps out tasks that would run past the end. A
+// drain asks running tasks to checkpoint and requeues them for the next pilot with the same name.
 #pragma once
 
 #include <optional>
@@ -28,8 +27,8 @@ struct PilotFlags {
   bool beside = false;  // run even though root's carmad is running
 };
 
-// Serves until the end of the allocation or until a signal. With until_empty, or with a command in
-// context.words, also ends when no waiting task can start. Sets context.exit_code.
+// Serves until the allocation ends or a signal arrives. With until_empty, or with a command in
+// context.words, also ends once no waiting task can start. Sets context.exit_code.
 void RunPilot(Context& context, const PilotFlags& flags);
 
 }  // namespace carma::cli

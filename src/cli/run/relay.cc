@@ -68,7 +68,7 @@ class Carrier {
   }
 
   // If the socket is full, keeps the message for the next round. Signals that arrive until then are
-  // lost, but the socket is full only if thousands of key presses are waiting.
+  // lost, but the socket is full only after thousands of unread key presses.
   void Send(AttachMessage message) {
     if (unsent_ || !socket_) return;
     const Result<bool> sent = socket_.Send(message);

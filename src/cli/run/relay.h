@@ -40,8 +40,9 @@ class CaughtSignals {
   CaughtSignals(const CaughtSignals&) = delete;
   CaughtSignals& operator=(const CaughtSignals&) = delete;
   int fd() const { return fd_.get(); }
-  // Returns the next signal, or 0 if there is none. With `stops`, Ctrl-Z stops this process inside
-  // this call, which then returns SIGWINCH because the terminal may have been resized meanwhile.
+  // Returns the next signal, or 0 if there is none. With `stops`, Ctrl-Z stops this process during
+  // the call. Once continued, the call returns SIGWINCH, because the terminal may have been resized
+  // in the meantime.
   int Take(bool stops = true);
   // Like Take(false), but waits up to `patience` for a signal.
   int Wait(std::chrono::milliseconds patience);

@@ -143,8 +143,8 @@ class Runner {
   pid_t StartGuard() {
     const pid_t own = ::getpid();
     const pid_t guard = ::fork();
-    // The shell stops and kills the whole process group, so the guard must leave the group before
-    // this process stops. Both processes make this call, because either may run first.
+    // The shell stops and kills the whole process group, so the guard must be in its own group
+    // before this process stops. Both processes make this call, because either may run first.
     ::setpgid(guard, guard);
     if (guard != 0) return guard;
     ::prctl(PR_SET_PDEATHSIG, SIGTERM);
@@ -226,7 +226,7 @@ Result<Unit> RunHere(Context& context, RunFlags flags) {
   return Unit{};
 }
 
-// Adds the task's options and those that run and shell share.
+// Adds the task's options and the options shared by `run` and `shell`.
 std::shared_ptr<RunFlags> AddRunOptions(Syntax verb) {
   auto flags = std::make_shared<RunFlags>();
   AddTaskOptions(verb);

@@ -216,7 +216,7 @@ void AddSlurmCommand(Syntax app, Context& context) {
   };
   add("config", "Print the lines that Slurm's configuration needs for this server")
       .OnRun([&context, node] { context.Report(RunConfig(context, *node)); });
-  add("check", "Check the plug-in, counts and prolog; exit code 1 if something is bad")
+  add("check", "Check the plug-in, counts and prolog; exit with 1 if something is wrong")
       .OnRun([&context, node] { RunCheck(context, *node); });
   auto always = std::make_shared<bool>(false);
   const Syntax guard =

@@ -132,8 +132,8 @@ Finding CheckSubmission(const SlurmFacts& facts) {
           "job"};
 }
 
-// Warns if Slurm fills up one node before it uses the next, as it does by default. A job that waits
-// on a full node is moved only if slurm.enabled is set, and even then only after a long wait.
+// Warns if Slurm fills up one node before it uses the next, which is its default. Jobs that wait on
+// a full node are moved only if slurm.enabled is set, and then only after a long wait.
 Finding CheckSpreading(const SlurmFacts& facts) {
   const char* topic = "spreading";
   if (HasWord(ValueOf(facts.config, "SelectTypeParameters"), "CR_LLN"))

@@ -76,9 +76,9 @@ class Carmad {
   // Reports how the lease's process exited. If carmad does not respond, leaves the report in a file
   // that carmad reads after its restart, and returns false.
   bool End(std::int64_t id, const Ending& ending) const;
-  // Waits until carmad has determined why the process exited and any requeue of the job is
-  // complete, but at most `seconds`, or kRestartS if no carmad listens. told: the result of the
-  // earlier End(); if false, the report is sent again.
+  // Waits until carmad has determined why the process exited and has finished any requeue of the
+  // job. Waits at most `seconds`, or kRestartS while no carmad listens. told: whether the earlier
+  // End() succeeded; if not, sends the report again.
   void AwaitVerdict(std::int64_t id, const Ending& ending, bool told, int seconds) const;
 
  private:

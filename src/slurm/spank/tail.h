@@ -20,13 +20,13 @@ struct OpenFile {
 void NoteOpenFile(int fd, OpenFile& file);
 // Parses "INODE PATH". Returns an empty OpenFile if the text has a different form.
 OpenFile FileOf(const std::string& text);
-// Returns the last bytes of the file. They are read by a child process with this user and these
-// groups, which refuses a file that has replaced the original. Gives up after three seconds,
-// because the user may stop the child or the file system may hang.
+// Returns the last bytes of the file. A child process with this user and these groups reads them,
+// and refuses a file that has replaced the original. Gives up after three seconds, because the user
+// may stop the child or the file system may hang.
 std::string TailOf(const OpenFile& file, uid_t uid, gid_t gid,
                    const std::vector<gid_t>& groups = {});
 // Reads the child's output from the descriptor `from` until the child closes it or the limit is
-// reached. Then kills the child, abandoning it if the kernel does not let it exit.
+// reached. Then kills the child. Does not wait for a child that the kernel does not let exit.
 std::string ReadOfChild(pid_t child, int from, int limit_ms);
 
 }  // namespace carma::slurm

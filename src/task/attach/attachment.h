@@ -20,8 +20,8 @@ namespace carma::task {
 class Attachment {
  public:
   // Connects to the client that listens under this name, and receives its terminal size or its
-  // input. terminal: whether the task gets its own terminal. Fails if there is no client, if the
-  // client belongs to another user, or if the machine has no free terminal.
+  // input. terminal: give the task its own terminal. Fails if there is no client, if the client
+  // belongs to another user, or if the machine has no free terminal.
   static Result<Attachment> Open(const std::string& name, bool terminal, uid_t owner);
 
   // The task's stdin; with a terminal, also its stdout and stderr. Owned by this object until the

@@ -29,8 +29,8 @@ std::string ContainerText(const ContainerImage& container);
 bool IsImageFile(std::string_view image);
 
 // The tools that can run the image, in order of preference. Image files and "docker://…" need
-// Apptainer. For an image in a registry, the order is Podman, which needs no privileges, then
-// Docker, then Apptainer.
+// Apptainer. For an image in a registry: Podman, which needs no privileges, then Docker, then
+// Apptainer.
 std::vector<ContainerTool> ToolsFor(const ContainerImage& container);
 
 struct ContainerMount {

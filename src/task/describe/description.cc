@@ -108,8 +108,8 @@ void ChooseMemory(const Draft& draft, TaskSpec& spec) {
   const std::optional<std::int64_t>& mib = (*draft.rad_memory).*draft.rad_column->mib;
   if (!mib) return;
   if (*mib == kRadWholeGpu) {
-    // No memory size was requested, so by default the task gets whole GPUs of any size. If the user
-    // allows sharing, placement considers only the GPU's measured memory usage.
+    // The .rad file states no memory size, so by default the task gets whole GPUs of any size. If
+    // the user allows sharing, placement considers only the GPU's measured memory usage.
     spec.exclusive = draft.exclusive.value_or(true);
   } else {
     spec.memory_mib = mib;

@@ -59,8 +59,8 @@ bool Alive(const LeaseProcess& process);
 // The name of a process that has adopted a lease but has not yet started the real program. The name
 // changes when the process execs that program.
 inline constexpr std::string_view kWaitsForLease = "carma-wait";
-// Returns true if the process no longer has the name kWaitsForLease, or empty if that is unknown.
-// The name can be read until the parent has reaped the process.
+// Returns true once the process has a name other than kWaitsForLease. Empty if its name is unknown,
+// as it is once the parent has reaped the process.
 std::optional<bool> HasBegun(const LeaseProcess& process);
 
 }  // namespace carma::task

@@ -35,10 +35,9 @@ inline constexpr std::int64_t kMaxBatchSize = 1'000'000'000;
 inline constexpr std::size_t kMaxArrayTasks = 10'000;
 inline constexpr std::size_t kMaxParameters = 32;  // parameters in one sweep
 inline constexpr std::size_t kMaxMounts = 64;
-// The default max_slowdown of a task submitted with --serve. On an H100, a neighbour that was still
-// loading slowed short steps by 8 and 21 % under MPS, and by 17 to 50 % with streams
-// (docs/evidence/simulator.md), so this limit admits light neighbours under MPS, but few with
-// streams.
+// The default max_slowdown of a task submitted with --serve. It admits light neighbours under MPS
+// but few with streams: on an H100, a neighbour that was still loading slowed short steps by 8 and
+// 21 % under MPS, and by 17 to 50 % with streams (docs/evidence/simulator.md).
 inline constexpr double kServeSlowdown = 1.25;
 
 // Rules for text fields.
@@ -239,9 +238,9 @@ core::TaskRequest ToRequest(const TaskSpec& spec, std::uint32_t uid, std::string
 // Returns one JSON object, as in the body of POST /v1/tasks and in the store. Omits optional fields
 // that are not set, and fields marked unless_empty that are 0 or empty.
 std::string ToJsonText(const TaskSpec& spec);
-// Writes JSON equivalent to that of ToJsonText(), but reuses the text of the last environment if
-// the next task has the same one. The tasks of a large batch usually have the same environment, and
-// it makes up most of their descriptions.
+// Writes JSON equivalent to that of ToJsonText(), but reuses the environment's text if the next
+// task has the same environment, as is usual in a large batch. The environment makes up most of a
+// description.
 class SpecWriter {
  public:
   std::string Text(const TaskSpec& spec);

@@ -20,7 +20,7 @@ Result<std::pair<std::string, std::vector<std::string>>> ParseParameter(std::str
 // name of the table in messages. Returns kInvalid "sweep.csv:3: …" if the table is malformed.
 Result<std::vector<Parameters>> ParseSweepTable(std::string_view text, std::string_view where);
 // All combinations of the values and the table rows. The last parameter varies fastest. Returns
-// kInvalid if a name is repeated, or if there are too many names or tasks.
+// kInvalid for a repeated name, or for too many names or tasks.
 Result<std::vector<Parameters>> Combinations(
     const std::vector<std::pair<std::string, std::vector<std::string>>>& parameters,
     const std::vector<Parameters>& table);

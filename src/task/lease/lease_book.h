@@ -34,8 +34,8 @@ class LeaseBook {
   // Returns kConflict if the process cannot have a lease.
   Result<Unit> MayHaveLease(pid_t pid) const;
   // pids: processes that use the GPUs of a step's lease, as reported by the driver. If one of them
-  // is new, records the files that the lease's processes write to, because Outputs() needs these
-  // after the processes have exited.
+  // is new, records which files the lease's processes write to. Outputs() needs these files after
+  // the processes have exited.
   void SeenOnGpus(core::TaskId id, const std::vector<pid_t>& pids);
   std::vector<std::string> Outputs(core::TaskId id) const;
 
@@ -57,9 +57,9 @@ class LeaseBook {
   pid_t daemon_;
 };
 
-// Adds the member and records it on disk. If the lease was not adopted before, also records its
-// keepers and removes its other members. Returns kConflict if the process has exited or the lease
-// has too many processes. Also fails on disk errors.
+// Adds the member and records it on disk. The first adoption also records the lease's keepers and
+// removes its other members. Returns kConflict if the process has exited or the lease has too many
+// processes. Also fails on disk errors.
 Result<Unit> AddLeaseMember(Lease& lease, LeaseMember member);
 
 // Environment variables for the process of a granted lease.

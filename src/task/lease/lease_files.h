@@ -66,9 +66,9 @@ struct Lease {
   std::chrono::milliseconds look_in{};
 };
 
-// Stores the grant. Unless the machine goes down, readers see a complete line or nothing. Not
-// synced, because a power failure would also kill the lease's processes. On a system error, nothing
-// is stored.
+// Stores the grant. Readers see a complete line or nothing unless the machine goes down. Not
+// synced, because a power failure also kills the lease's processes. On a system error, nothing is
+// stored.
 Result<Unit> KeepGrant(const Lease& lease);
 // Appends members to the stored ones.
 Result<Unit> KeepMembers(const Lease& lease, const std::vector<LeaseMember>& members);

@@ -268,17 +268,17 @@ class RealLeaseLauncher final : public LeaseLauncher {
       return !each.keeper && HasBegun(each.process) == true;
     };
     if (std::ranges::any_of(lease.members, has_begun)) return Begin(id, lease);
-    // After this time the task counts as started even if the process still has the name
-    // kWaitsForLease; otherwise it could hold GPUs forever by keeping this name. The limit leaves
-    // time for Slurm's task prolog.
+    // A process that keeps the name kWaitsForLease must not hold GPUs forever, so after this time
+    // the task counts as started. The limit leaves time for Slurm's task prolog.
     if (lease.begin_by && SteadyClock::now() >= *lease.begin_by) return Begin(id, lease);
     lease.look_at = SteadyClock::now() + lease.look_in;
     lease.look_in = std::min(2 * lease.look_in, kLook);
     SetTimer();
   }
 
-  // A stopped process loses its grant and waits again. If the process was stopped when it got the
-  // grant and has been resumed since, its time to adopt the grant starts now.
+  // Handles a grant that was not adopted in time. A stopped process loses its grant and waits
+  // again. A process that was stopped when it got the grant, and has been resumed since, gets the
+  // full time again.
   void NotTaken(core::TaskId id, Lease& lease) {
     const bool stopped = IsStopped(lease);
     if (!stopped && lease.stopped) return Grant(id, lease);
@@ -306,8 +306,8 @@ class RealLeaseLauncher final : public LeaseLauncher {
     Push(std::move(event));
   }
 
-  // A process that is still waiting can be terminated only by a signal. So if the lease ended
-  // without one, its process must have started, even if the start was not observed.
+  // A process that has not started its program yet can end only by a signal. So if the lease ended
+  // without one, the program must have started, even if the start was not observed.
   void End(core::TaskId id, const LeaseEnd& end) {
     Lease& lease = *Find(id);
     if (!lease.begun) LookWhetherBegun(id, lease);
@@ -316,7 +316,7 @@ class RealLeaseLauncher final : public LeaseLauncher {
     if (!lease.begun) {
       return Withdraw(
           id,
-          "lease withdrawn: the process that adopted its grant exited before a start was observed",
+          "lease withdrawn: the process that adopted its grant exited before it was seen to start",
           false);
     }
     ShimEvent event = EventOf(ShimEventKind::kExited, id, lease.attempt);
@@ -367,7 +367,7 @@ class RealLeaseLauncher final : public LeaseLauncher {
   }
 
   // The lease could not be ended, because its process now belongs to another user or is stuck in
-  // the kernel. From now on, CARMA treats the process as foreign.
+  // the kernel. CARMA treats the process as foreign from now on.
   void LeaveBehind(core::TaskId id) {
     base::LogWarn("lease_left_behind",
                   {{"task", id}, {"pid", Find(id)->members.front().process.process.pid}});

@@ -3,14 +3,14 @@
 // From then on, that process is the task. When it exits, for whatever reason, the attempt ends
 // without a report.
 //
-// A lease with a key (LeaseKey) is for a step of a workload manager's job, and the process that
-// requested it is the step's keeper. One or more processes below the keeper may adopt the lease.
-// The lease ends when all of these processes and the keeper are gone. A keeper is never signalled.
+// A lease with a key (LeaseKey) is for a step of a workload manager's job. The process that
+// requested it is the step's keeper, and one or more processes below the keeper may adopt the
+// lease. The lease ends when all of these processes and the keeper are gone. A keeper is never
+// signalled.
 //
 // A process that adopts the lease under the name kWaitsForLease has not started the real program
 // yet. The attempt starts when the process takes another name, or after Options::adoption_limit. If
-// the process exits before that, the launch has failed, just as if no process had adopted the
-// lease.
+// the process exits before that, the launch has failed, as if no process had adopted the lease.
 //
 // A restarted carmad restores its state from the lines of the file `lease` in an attempt's folder:
 //   {…}              granted: the intended process, and the environment that it gets
@@ -46,9 +46,9 @@ class LeaseLauncher : public Launcher, public LeaseBook {
     std::chrono::milliseconds kill_limit{10'000};
     // This process and its ancestors cannot have a lease (lease_processes.h).
     pid_t daemon = ::getpid();
-    // Folder in which keepers leave their reports. Each report is a JSON file named after the
-    // lease's id, with exit_code, signal, stderr_tail and the keeper's pid. It must belong to root
-    // or to this process's user. Empty means that there is no such folder.
+    // Folder in which keepers leave their reports; empty if there is none. Each report is a JSON
+    // file named after the lease's id, with exit_code, signal, stderr_tail and the keeper's pid. It
+    // must belong to root or to this process's user.
     std::string ends_dir;
   };
   // Called from Poll(), on the owner's loop.
@@ -69,13 +69,13 @@ class LeaseLauncher : public Launcher, public LeaseBook {
   virtual void Watch(core::TaskId id, const LeaseProcess& process,
                      const std::optional<LeaseKey>& key = {}) = 0;
   // Lets another step of the same job share an adopted lease that has a key. keeper: identifies the
-  // step. Returns kConflict if the lease is not adopted or has no key, or if the process has
-  // exited. Also fails on disk errors.
+  // step. Returns kConflict if the lease is not adopted or has no key, or if the keeper has exited.
+  // Also fails on disk errors.
   virtual Result<Unit> JoinLease(core::TaskId id, const LeaseProcess& keeper) = 0;
   // Makes `process` the lease's task and returns its environment. The same process may repeat the
-  // call. Returns kConflict if the lease is not granted, was adopted by another process or has
-  // ended, or if `process` cannot have a lease. Returns kDenied if `process` is not below a keeper
-  // of the lease. After a disk error, nothing has changed.
+  // call. Returns kConflict if the lease is not granted, has ended, or was adopted by another
+  // process; also if `process` cannot have a lease. Returns kDenied if `process` is not below a
+  // keeper of the lease. A disk error changes nothing.
   virtual Result<Environment> AdoptLease(core::TaskId id, const LeaseProcess& process) = 0;
   // Records the owner's report of how the lease ended. Returns kConflict if the lease is not
   // adopted. Also fails on disk errors.

@@ -22,9 +22,9 @@ constexpr std::size_t kMaxStatusBytes = 65'536;
 // A shim that an earlier daemon started is not a child of this daemon, but it still has this name.
 constexpr std::string_view kShim = "carma-shim";
 
-// Returns true if an unprivileged process of this user could signal the process. As in the kernel,
-// the real or the saved UID must match. /proc/PID may have a different owner if the program changed
-// its UID or is not dumpable.
+// Returns true if an unprivileged process of this user could signal the process. Like the kernel,
+// compares the real and the saved UID. The owner of /proc/PID may differ if the program changed its
+// UID or is not dumpable.
 bool RunsAs(pid_t pid, std::uint32_t uid) {
   const std::string ids = base::NamedLine(fmt::format("/proc/{}/status", pid), "Uid:");
   const std::vector<std::string_view> words = base::SplitWords(ids);

@@ -14,7 +14,7 @@
 namespace carma::task {
 
 // Returns why this process cannot have a lease, for example "is carmad"; empty if it can. Process
-// 1, the ancestors of carmad and carmad's helpers cannot have one either.
+// 1, carmad, its ancestors and its helpers cannot have one.
 std::optional<std::string> WhyNoLease(pid_t pid, pid_t daemon);
 
 // Returns true if `process` is `above` or one of its descendants.

@@ -23,10 +23,10 @@ enum class MpsScope {
   kShared,  // one for all users and all whole GPUs
 };
 
-// One control daemon with one server, for one user and one or more GPUs. With one server per GPU, a
-// fault does not affect other GPUs; with one server for all GPUs, a task on several GPUs can be a
-// client. Users never share a server, except for the shared one, which belongs to root, runs in
-// multi-user mode, and does not isolate users' processes from each other.
+// One control daemon with one server, for one or more GPUs. With one server per GPU, a fault does
+// not affect other GPUs. With one server for all GPUs, a task on several GPUs can be a client. A
+// server belongs to one user, except for the shared server: it belongs to root, runs in multi-user
+// mode, and does not isolate users' processes from each other.
 struct MpsServerId {
   std::uint32_t uid = 0;
   std::uint32_t gid = 0;
@@ -55,8 +55,8 @@ std::string MpsLogDir(const std::string& dir, const MpsServerId& id);
 std::string MpsLogName(const std::string& gpus);  // last component of the log directory's path
 
 // Returns true if MPS can enforce a memory limit per process. This requires a server with one GPU,
-// which is then device 0 in every process. With several GPUs, a process may see only some of them,
-// as the workers of a launcher do. CUDA then silently ignores the limits, because there are more
+// which is then device 0 in every process. With several GPUs, a process (such as a launcher's
+// worker) may see only some of them. CUDA then silently ignores the limits, because there are more
 // limits than devices.
 bool MpsLimitHolds(const std::string& gpus);
 // Environment of a client task, including its limits and its priority among the server's clients:
@@ -64,8 +64,8 @@ bool MpsLimitHolds(const std::string& gpus);
 std::map<std::string, std::string> MpsClientEnvironment(const std::string& dir,
                                                         const MpsServerId& id,
                                                         const core::Sharing& sharing, bool serves);
-// Environment of a task that is not a client. Its pipe directory is a path where no control daemon
-// can listen; otherwise CUDA would look in /tmp/nvidia-mps, which any user may own.
+// Environment of a task that is not a client. No control daemon can listen in its pipe directory.
+// By default, CUDA would look in /tmp/nvidia-mps, which any user may own.
 std::map<std::string, std::string> WithoutMpsEnvironment();
 
 // ---- replies; the control program exits with 0 for every reply ----
@@ -96,7 +96,8 @@ Result<std::vector<MpsServerRow>> ParseMpsServerRows(std::string_view text);
 
 // The SMs of a GPU under a server with static SM partitions (CUDA 13.1 and newer), as lspart
 // reports them. Each client of such a server needs its own partition, whose SMs no other client
-// uses. The SMs are divided into chunks; SMs that do not fill a chunk may go to the last partition.
+// uses. Partitions consist of chunks of SMs; SMs that do not fill a chunk may go to the last
+// partition.
 struct MpsPartition {
   std::string id;  // without the GPU's UUID
   int sms = 0;
@@ -107,8 +108,8 @@ struct MpsPartitions {
   int used_chunks = 0;
   std::vector<MpsPartition> partitions;
 };
-// gpu: the GPU's UUID; the reply contains only a prefix of it. Returns kInvalid if a line is
-// malformed and kUnavailable if none is for this GPU. The message quotes the line or the reply.
+// gpu: the GPU's UUID; the reply contains only a prefix of it. Returns kInvalid, quoting the line,
+// if a line is malformed. Returns kUnavailable, quoting the reply, if no line is for this GPU.
 Result<MpsPartitions> ParseMpsPartitions(std::string_view text, const std::string& gpu);
 // Extracts a new partition's id from the reply to `sm_partition add`. If it contains none, returns
 // kUnavailable and quotes the reply.

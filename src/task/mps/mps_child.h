@@ -24,12 +24,13 @@ std::vector<std::string> ToArguments(const MpsOrder& order);
 // Returns kInvalid if they are malformed.
 Result<MpsOrder> ParseMpsArguments(const std::vector<std::string>& arguments);
 
-// Creates <dir>/<owner> (owned by the user, mode 0700; 0711 for a shared server). Then, with the
-// user's privileges, creates its subfolders without following links and, for "-d", sets aside the
-// previous daemon's logs. Finally, executes the program in its own session with the server's user
-// and groups, no new privileges, default signals, and an environment with only HOME, USER, LOGNAME,
-// PATH (the program's folder first), the MPS folders, the GPU and the order's extra variables. May
-// block on the user database. Returns only on failure, with a line on stderr.
+// 1. Creates <dir>/<owner> (owned by the user, mode 0700; 0711 for a shared server).
+// 2. With the user's privileges, creates its subfolders without following links and, for "-d", sets
+//    aside the previous daemon's logs.
+// 3. Executes the program in its own session with the server's user and groups, no new privileges
+//    and default signals. Its environment has only HOME, USER, LOGNAME, PATH (the program's folder
+//    first), the MPS folders, the GPU and the order's extra variables.
+// May block on the user database. Returns only on failure, with a line on stderr.
 int RunMpsChild(const std::vector<std::string>& arguments);
 
 inline constexpr int kMpsChildFailed = 3;

@@ -51,16 +51,16 @@ class MpsControl {
 
   // Starts the daemon and the server if they are not running, and waits until the server accepts
   // clients. If the server exits during startup, fails immediately with the cause from its log.
-  // Stops a server that does not become ready. partitions: whether a daemon started by this call
-  // should divide the SMs, if the driver can do that. Every error message is a full sentence.
-  // Returns kNotFound (no such program), kUnavailable (refused, exited, no reply in time, the
-  // server is in a faulted state), kDenied or kIo.
+  // Stops a server that does not become ready. partitions: a daemon started by this call should
+  // divide the SMs if the driver supports that. Every error message is a full sentence. Returns
+  // kNotFound (no such program), kUnavailable (refused, exited, no reply in time, the server is in
+  // a faulted state), kDenied or kIo.
   Result<MpsServer> Ready(Deadline deadline, bool partitions = false) const;
   // Starts the daemon, queries it and stops it again, without starting a server. The folder must be
   // unused. Returns the same errors as Ready().
   Result<MpsAbilities> Try(Deadline deadline) const;
   // The running server; empty if it or the daemon is down. Fails if a reply is late or invalid.
-  // known: the server found by the last call; while it runs, one query is enough.
+  // known: the server found by the last call. If it is still running, one query is enough.
   Result<std::optional<MpsServer>> Look(
       Deadline deadline, const std::optional<base::ProcessId>& known = std::nullopt) const;
   // Terminates the client's GPU context cleanly. The process continues and gets error 810.
@@ -86,8 +86,8 @@ class MpsControl {
   Result<Unit> Start(Deadline deadline, bool partitions) const;
   // Returns true if the control program's help mentions static SM partitions.
   bool OffersPartitions(Deadline deadline) const;
-  // The control program's option for a shared server. Returns kDenied if the program has no such
-  // option or this process is not root, and other errors if its help could not be read.
+  // Returns the control program's option for a shared server. Returns kDenied if the program has no
+  // such option or this process is not root. Fails if the program's help cannot be read.
   Result<std::string> MultiUserOption(Deadline deadline) const;
   void EndLate() const;
   // asked: where the logs ended before this object requested the server. said: the daemon's reply
@@ -110,8 +110,8 @@ class MpsControl {
 };
 
 // Tests whether MPS works by running MpsControl::Try() as this process's user in a temporary
-// folder; ignores setup.dir. shared: tests a server for all users. Returns kDenied if this driver
-// or user cannot run one.
+// folder; ignores setup.dir. shared: test a server for all users. Returns kDenied if this driver or
+// user cannot run one.
 Result<MpsAbilities> TryMps(MpsSetup setup, bool shared, MpsControl::Deadline deadline);
 
 // Finds the control daemons that an earlier carmad left running below setup.dir, and returns their

@@ -1,14 +1,14 @@
 // Finds the MPS control daemon that serves a folder, reads its logs, and removes the files that it
-// leaves behind. The folders belong to users, who may put anything into them, while carmad may be
+// leaves behind. The folders belong to users, who may put anything into them, and carmad may be
 // root. So below mps_dir, carmad follows no links, never blocks on a read, and reads or truncates
 // only files owned by the server's user.
 //
 // The contents of the files were observed with NVIDIA's programs (docs/server/collocation.md, "What
 // NVIDIA's programs do"). A daemon is identified only by its lock, which daemons of all branches
 // take before they listen and hold until they exit. The kernel reports the holder and releases the
-// lock no matter how the daemon exits. The pid file exists only in branch 550 and newer, and
-// outlives a killed daemon. Connecting to the daemon's socket would identify its process too, but
-// this fails while the daemon is busy, and the daemon logs each attempt.
+// lock no matter how the daemon exits. Two alternatives are less reliable. The pid file exists only
+// in branch 550 and newer, and outlives a killed daemon. Connecting to the daemon's socket fails
+// while the daemon is busy, and the daemon logs each attempt.
 #pragma once
 
 #include <sys/types.h>

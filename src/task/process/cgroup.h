@@ -22,8 +22,8 @@ struct CgroupBase {
 };
 
 // Finds the cgroup in which this process may create groups for tasks, by passing its own cgroup to
-// PlaceForTasks(). On a machine that also has version 1, only the v2 tree ("unified") counts. Reads
-// /proc and checks permissions, but changes nothing.
+// PlaceForTasks(). Uses only version 2, even if the machine also has version 1. Reads /proc and
+// checks permissions, but changes nothing.
 CgroupBase FindCgroupBase();
 // Finds this process's own cgroup in the contents of /proc/self/cgroup and /proc/self/mountinfo.
 // Does not check permissions.
@@ -32,18 +32,17 @@ CgroupBase ParseCgroupPlace(std::string_view self_cgroup, std::string_view mount
 // empty path and the reason.
 CgroupBase IfWritable(CgroupBase base);
 
-// The subgroup into which the service manager puts carmad if it supports DelegateSubgroup= (systemd
-// 254). The kernel accepts no processes in a group that controls its children. So without this
-// subgroup, a restarted carmad could not enter the service's group while that group controls the
-// groups of running tasks.
+// The subgroup in which a service manager with DelegateSubgroup= (systemd 254) starts carmad. The
+// kernel accepts no processes in a group that controls its children, as the service's group does
+// while tasks run. Without this subgroup, a restarted carmad could not enter the service's group.
 inline constexpr std::string_view kDaemonGroup = "carmad.daemon";
-// The unit whose cgroup contains only tasks; used with older systemd. Its single process keeps the
-// cgroup alive while no task is running, and is moved to the subgroup kKeeperGroup.
+// With older systemd, the unit whose cgroup contains the tasks. Its single process keeps the cgroup
+// alive while no task is running, and is moved to the subgroup kKeeperGroup.
 inline constexpr std::string_view kTasksUnit = "carmad-tasks.service";
 inline constexpr std::string_view kKeeperGroup = "carmad.keeper";
-// Chooses the cgroup for the tasks' groups. daemon: carmad's own cgroup. Returns the parent of
-// kDaemonGroup if carmad is in that subgroup, otherwise the cgroup of kTasksUnit. If that does not
-// exist or is not writable, returns `daemon`.
+// Chooses the cgroup for the tasks' groups. daemon: carmad's own cgroup. Returns its parent if
+// carmad is in kDaemonGroup. Otherwise returns the cgroup of kTasksUnit, or `daemon` if that cgroup
+// does not exist or is not writable.
 CgroupBase PlaceForTasks(CgroupBase daemon);
 
 // Limits that the kernel enforces for groups created in a CgroupBase.
@@ -66,16 +65,16 @@ class TaskCgroup {
   static Result<TaskCgroup> Create(const std::string& base, const std::string& name);
   const std::string& path() const { return path_; }
   // The group's folder, for clone3(CLONE_INTO_CGROUP). Creating a child inside its group costs
-  // nothing, while moving a running process makes the kernel wait for all processors (tens of ms
-  // were observed).
+  // nothing, but moving a running process makes the kernel wait for all processors (tens of ms were
+  // observed).
   int folder_fd() const { return folder_.get(); }
   // Moves the calling process into the group, in case it could not be created inside the group.
   static bool Enter(int folder_fd);
   // Limits the number of processes and threads. Returns false if the kernel does not count
   // processes for this group.
   bool LimitProcesses(std::int64_t most) const;
-  // Sets the group's share of the cores, which matters only when all cores are busy. A group that
-  // requests no cores counts as one CPU, and no group counts as more than 100.
+  // Sets the group's share of the CPU time in proportion to `cpus` (at most 100); it matters only
+  // when all cores are busy. Without this call, the group counts as one CPU.
   bool WeighCpus(int cpus) const;
   // Limits the group's CPU time to that of `cpus` cores.
   bool CapCpus(int cpus) const;

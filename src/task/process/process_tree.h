@@ -11,9 +11,9 @@
 
 namespace carma::task {
 
-// Descendants of `root` in any session, excluding zombies. Processes may start while the process
-// table is being read, so repeat the call until it returns none. Each call costs one small read per
-// process on the machine.
+// Descendants of `root` in any session, excluding zombies. New processes may be missed if they
+// start during the call, so repeat it until it returns none. Costs one small read per process on
+// the machine.
 std::vector<base::ProcessStat> Descendants(pid_t root);
 
 // Returns true if the process belongs to this user. Check this before acting on a process's
@@ -28,8 +28,8 @@ std::vector<base::ProcessId> ProcessesWithVariable(uid_t uid, const std::string&
 // has been removed.
 std::vector<base::ProcessId> ProcessesWithArgument(uid_t uid, const std::string& argument);
 
-// Returns false if the process has exited. Returns true if it is alive, or if no descriptor is free
-// to distinguish it from a later process with the same pid.
+// Returns true if the process is alive, or if no descriptor is free to distinguish it from a later
+// process with the same pid.
 bool MayLive(const base::ProcessId& process);
 
 // Sends signals to the process. Does nothing if it has exited, even if its pid has been reused.

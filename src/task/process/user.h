@@ -21,15 +21,14 @@ struct UserInfo {
 };
 
 // Looks the user up in the system's user database. May block, because the database may be on the
-// network. Only the shim may call it. gid: the group to use; if the user is no longer in it, the
-// user's primary group is used. For an unknown uid, returns a user without a name and with only
-// this group. Returns kUnavailable if the database cannot be queried.
+// network, so only the shim may call it. gid: the group to use, or the user's primary group if the
+// user is no longer in it. For an unknown uid, returns a user without a name and with only this
+// group. Returns kUnavailable if the database cannot be queried.
 Result<UserInfo> LookUpUser(std::uint32_t uid, std::uint32_t gid);
 
-// Explains that the UID now belongs to a different person, for example because the user was
-// deleted. Empty if it still belongs to the submitter, or if the submitter had no name at
-// submission. then, now: the user names at submission and now. An empty name, or the UID in place
-// of a name, means that there is none.
+// Explains that the UID no longer belongs to the submitter, for example because the user was
+// deleted. Empty if it does, or if the submitter had no name at submission. then, now: the user
+// names at submission and now. An empty name, or the UID, means that there is none.
 std::string WhyNotTheSubmitter(std::uint32_t uid, const std::string& then, const std::string& now);
 
 // Returns true if this process can switch users because it runs as root.
@@ -39,20 +38,18 @@ bool CanSwitchUser();
 // that is about to exec. Returns a system error on failure.
 Result<Unit> BecomeUser(const UserInfo& user);
 
-// Limits the user's processes and threads, so that a fork bomb cannot use up the processes that the
-// daemon and other users need. Call it only in a child that is about to exec. most: 0 means no
-// limit.
+// Limits the user's processes and threads, so that a fork bomb cannot use up those that the daemon
+// and other users need. Call it only in a child that is about to exec. most: 0 means no limit.
 void LimitProcesses(std::int64_t most);
-// Gives up any protection from the OOM killer that this process has inherited: a negative score
-// becomes 0. A positive score, which makes the process a likelier victim, is kept. file: set only
-// in tests.
+// Gives up inherited protection from the OOM killer: a negative score becomes 0. Keeps a positive
+// score, which makes the process a likelier victim. file: set only in tests.
 void GiveUpMemoryProtection(const std::string& file = "/proc/self/oom_score_adj");
 // Resets all signals to their default actions and unblocks them.
 void ResetSignals();
 
-// Accesses files with the user's privileges instead of root's, in a single-threaded process. Only
-// the effective ids change, so the user can neither signal nor trace this process. A process that
-// cannot switch users already runs as the user, so only its umask changes.
+// Accesses files with the user's privileges instead of root's, in a single-threaded process.
+// Changes only the effective ids, so the user can neither signal nor trace this process. A process
+// that cannot switch users already runs as the user, so only its umask changes.
 class WornRights {
  public:
   // umask: for files created with these privileges. `user` must outlive this object.

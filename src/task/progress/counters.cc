@@ -263,7 +263,7 @@ std::optional<Reading> ReadCounters(string_view line) {
   reading.result = line.contains('{');
   AddMeasures(reading, line);
   const bool works = reading.loss || reading.eta_s || HasReward(line) || Trains(line);
-  // A line such as "batch: 64, lr: 0.1" may only list the program's settings.
+  // A line such as "batch: 64, lr: 0.1" could just list the program's settings.
   const bool measured = works || (HasRate(line) && !setting);
   reading.weak = batches && !measured && !reading.epoch && reading.phase == Phase::kTrain;
   if (plain && !measured && !reading.epoch && reading.phase != Phase::kEval) return std::nullopt;

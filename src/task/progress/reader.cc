@@ -59,7 +59,7 @@ std::optional<string_view> OfRankZero(string_view line) {
 }
 
 // Splits a line of `srun --label`, such as "3: Epoch 1/10 …", into the rank and the text after it.
-// That text must contain an epoch counter, or the number could itself be the epoch.
+// Requires an epoch counter in that text, because otherwise the number itself could be the epoch.
 std::optional<std::pair<double, string_view>> LabelOfRank(string_view line) {
   Scan scan{line};
   scan.SkipAny(" ", 8);

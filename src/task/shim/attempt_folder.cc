@@ -64,8 +64,8 @@ Result<T> ReadPart(const std::string& dir, const char* name, std::size_t max_byt
   return parse(text);
 }
 
-// Reads the owner file, which must exist. If its content is invalid (for example, empty after a
-// power failure), the owner counts as dead. Returns kIo if the file cannot be read at the moment.
+// Reads the owner file, which must exist. An owner file with invalid content (for example, empty
+// after a power failure) names a dead owner. Returns kIo if the file cannot be read at the moment.
 Result<ShimOwner> ReadOwner(const std::string& dir) {
   const Result<ShimOwner> owner = ReadPart(dir, kOwnerFile, kMaxOwnerBytes, ParseShimOwner);
   if (!owner && CannotReadNow(owner.error())) return owner;
@@ -111,9 +111,8 @@ void KillLeftovers(uid_t uid, const std::optional<ShimStarted>& started, const s
   }
 }
 
-// Kills a task that has lost its shim. Its processes are no longer watched and must be gone before
-// the next attempt. Returns the cgroup folder if it could not be removed yet, otherwise an empty
-// string.
+// Kills a task that has lost its shim: nothing watches its processes, and they must be gone before
+// the next attempt. Returns the cgroup folder if it could not be removed yet, otherwise "".
 std::string KillWithoutShim(const KnownAttempt& attempt, const ShimOwner& owner,
                             const std::optional<ShimStarted>& started) {
   if (owner.boot_id != base::BootId()) return {};  // no process outlives a reboot
@@ -130,8 +129,8 @@ std::string KillWithoutShim(const KnownAttempt& attempt, const ShimOwner& owner,
   return group.empty() || TaskCgroup::RemoveCgroup(group) ? std::string() : group;
 }
 
-// The outcome of an attempt whose folder or owner file was removed during or after its run. Nothing
-// can report how it ends, so all of its processes are killed.
+// The outcome of an attempt whose folder or owner file was removed during or after its run. No
+// report can arrive any longer, so all of its processes are killed.
 Outcome Vanished(const KnownAttempt& attempt, const CgroupBase& cgroup,
                  const std::vector<base::ProcessId>& shims) {
   Outcome outcome{.kind = OutcomeKind::kLost, .text = "its folder " + attempt.dir + " was removed"};
@@ -162,9 +161,9 @@ std::optional<Outcome> Abandon(const std::string& dir) {
   const Result<bool> claimed = ClaimAttempt(dir, /*abandon=*/true);
   if (claimed && *claimed) return NeverBegan(text);
   if (claimed) return std::nullopt;
-  // The disk is too full even for a claim, so remove the order instead. A shim claims the attempt
-  // before it reads the order, so a claim made earlier is visible now, and a later one does no
-  // harm.
+  // The disk is too full even for a claim, so remove the order instead. A shim reads the order only
+  // after it has claimed the attempt. So if no claim is visible after the removal, no shim will
+  // ever run this attempt.
   ::unlink((dir + "/" + kOrderFile).c_str());
   if (base::Exists(dir + "/" + kOwnerFile)) return std::nullopt;
   return NeverBegan(text);

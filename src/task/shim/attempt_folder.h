@@ -33,19 +33,19 @@ struct Outcome {
   std::string leftover_group;  // for kLost: cgroup folder that must be removed later, or empty
 };
 // Determines the outcome of an attempt. If the attempt has no owner, claims and abandons it, so
-// that a shim that starts late cannot run it. An attempt that is known to have started is never
-// kNeverBegan: if its folder does not show the start, it is kLost. cgroup: as for PrepareAttempt.
+// that a shim that starts late cannot run it. If the attempt is known to have started but its
+// folder does not show this, the outcome is kLost, not kNeverBegan. cgroup: as for PrepareAttempt.
 Outcome SettleAttempt(const KnownAttempt& attempt, const CgroupBase& cgroup);
 
 // The folder of the attempt's cgroup. base: CgroupBase::path. Empty if no groups are used.
 std::string GroupOf(const KnownAttempt& attempt, const std::string& base, pid_t shim);
 
-// The attempt's grace period between TERM and KILL; empty if its order cannot be read.
+// The attempt's grace period between TERM and KILL; empty if its launch order cannot be read.
 std::optional<base::Duration> KillGraceOf(const std::string& attempt_dir);
 
-// Records the task's deadline in the attempt's folder (kDeadlineFile). Empty means that the task
-// may stay. Returns false if the folder already has this deadline: then the task has been asked,
-// and carmad has restarted since.
+// Records the task's deadline in the attempt's folder (kDeadlineFile); empty if the task may stay.
+// Returns false if the folder already has this deadline, because carmad has restarted since it
+// asked the task.
 Result<bool> StateDeadline(const std::string& attempt_dir, std::optional<base::Time> leaves_by);
 
 // Records why the task is stopped (kStopFile).

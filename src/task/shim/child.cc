@@ -116,9 +116,8 @@ std::optional<LaunchError> TakeRights(const ChildPlan& plan, pid_t shim) {
   }
   if (!plan.keeps_setuid && ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
     return Failure(errno, "no_new_privs");
-  // Have the kernel kill the task if the shim dies. Otherwise, the task could still be running when
-  // its next attempt starts. This comes after switching users, because the switch would clear the
-  // setting.
+  // Have the kernel kill the task if the shim dies; otherwise it could still be running when its
+  // next attempt starts. Switching users clears this setting, so set it afterwards.
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != shim) ::_exit(1);
   return std::nullopt;
@@ -127,8 +126,8 @@ std::optional<LaunchError> TakeRights(const ChildPlan& plan, pid_t shim) {
 LaunchError RunChild(const ChildPlan& plan, pid_t shim) {
   ::setsid();
   GiveUpMemoryProtection();
-  // Raise only the limit on open files; the task inherits all others from the daemon, whose service
-  // sets them. A high limit is safe for old programs that use select(), because they need low
+  // The task inherits the limits that the service manager set for the daemon; only the limit on
+  // open files is raised. This is safe even for old programs that use select(): they need low
   // descriptor numbers only for files that they open themselves.
   base::RaiseOpenFiles();
   LimitProcesses(plan.max_processes);
@@ -148,9 +147,8 @@ LaunchError RunChild(const ChildPlan& plan, pid_t shim) {
   return Exec(plan, arguments);
 }
 
-// Like fork(), but creates the child directly in the plan's group. The extra work of the C
-// library's fork() is not needed, because this process has one thread and its child soon calls
-// exec.
+// Like fork(), but creates the child directly in the plan's group. Skips the extra work of the C
+// library's fork(), because this process has one thread and its child soon calls exec.
 pid_t Fork(const ChildPlan& plan) {
   if (plan.cgroup_fd >= 0) {
     clone_args arguments{};

@@ -26,8 +26,8 @@ struct ChildPlan {
   int stdout_fd = -1;
   int stderr_fd = -1;
   bool terminal = false;  // stdin_fd is a terminal, which becomes the child's controlling terminal
-  // Allows setuid programs in the child, because Podman's newuidmap and Apptainer's starter may be
-  // setuid. Set only for container tools that only root can change; these set no_new_privs for the
+  // Allows setuid programs in the child, such as Podman's newuidmap and Apptainer's starter. Set
+  // only for container tools that only root can change; these tools set no_new_privs for the
   // programs that they run.
   bool keeps_setuid = false;
   int cgroup_fd = -1;              // folder of the task's group; -1: none

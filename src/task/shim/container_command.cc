@@ -34,9 +34,8 @@ Words Mounts(const ContainerRun& run) {
   return words;
 }
 
-// Options that Podman and Docker have in common. Like a task without a container, the container
-// uses the server's network and shared memory, because the processes of a training run communicate
-// through them and MPS needs them.
+// Options that Podman and Docker have in common. The container uses the server's network and shared
+// memory, as other tasks do, because MPS and communication within a training run need them.
 Words Common(const ContainerRun& run) {
   Words words{"--rm",
               "--name=" + run.name,

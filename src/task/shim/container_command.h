@@ -31,8 +31,8 @@ struct ContainerRun {
 // Runs the tool in the foreground. The tool forwards signals and exits with the command's exit
 // code.
 std::vector<std::string> ContainerCommand(const ContainerRun& run);
-// Returns the command that stops and removes the container, whether or not it is running. Empty if
-// there is nothing to remove, because the container is just child processes of the tool.
+// Returns the command that stops and removes the container, whether or not it is running. Empty for
+// a container that consists only of the tool's child processes, which leave nothing to remove.
 std::vector<std::string> ContainerRemoval(const ContainerRun& run);
 
 // The container's name for one attempt of a task. books: as returned by BooksWord.

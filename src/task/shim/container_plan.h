@@ -18,13 +18,12 @@ namespace carma::task {
 Result<ContainerRun> PlanContainer(const ShimOrder& order, const UserInfo& user,
                                    Environment& environment);
 
-// Returns true if only root can change which program runs here. The program, its folder and all
-// parent folders must belong to root and not be writable by others. Sticky parents such as /tmp are
-// allowed.
+// Returns true if only root can change which program runs here: the program, its folder and all
+// parent folders belong to root and are not writable by others. Allows sticky parents such as /tmp.
 bool OnlyRootChanges(const std::string& program);
 
-// Copies the script to /tmp so that the task's user can read it; the shim's folder is closed to
-// users and therefore to Podman. Needs the user's privileges. Returns a system error on failure.
+// Copies the script to /tmp so that the task's user can read it. The shim's folder is closed to
+// users, and so to Podman. Needs the user's privileges. Returns a system error on failure.
 Result<std::string> CopyScript(const ShimOrder& order, const std::string& text);
 
 }  // namespace carma::task

@@ -17,10 +17,10 @@ std::vector<base::ProcessStat> ProcessesInside(pid_t shim, const std::string& gr
 // Returns true if the process is in this control group in any cgroup hierarchy on the machine.
 bool IsInContainerGroup(pid_t pid, const std::string& group);
 
-// Creates the cgroup directories in which Docker will place this group's containers, so that limits
-// can be set before a container starts. Returns their full paths, one for each of Docker's two
-// cgroup drivers if the machine runs systemd. Empty if Docker does not use cgroup v2 here or if
-// this process is not root.
+// Creates the cgroup folders in which Docker will place this group's containers, so that limits can
+// be set before a container starts. Returns their full paths, one for each of Docker's two cgroup
+// drivers if the machine runs systemd. Empty if Docker does not use cgroup v2 here or if this
+// process is not root.
 std::vector<std::string> MakeContainerGroups(const std::string& group);
 
 // The program that limits a group's GPU memory, and its arguments (group_limiter.h).

@@ -28,12 +28,15 @@ Result<CondaEnv> FindCondaEnv(const std::string& name_or_path, const Environment
                               const std::string& home,
                               const std::function<bool(const std::string&)>& is_folder);
 
-// The task's environment. Later sources override earlier ones: defaults (HOME USER LOGNAME SHELL
-// PATH PYTHONUNBUFFERED, only where missing), the submitter's variables, the conda environment,
-// Slurm's variables for a script written for Slurm, CARMA's own (CUDA_VISIBLE_DEVICES by UUID,
-// CUDA_DEVICE_ORDER, CARMA_TASK_ID, CARMA_ATTEMPT, CARMA_TASK_NAME, CARMA_ARRAY_INDEX,
-// NVIDIA_VISIBLE_DEVICES, CARMA_CONTAINER_GROUP, CARMA_RESTARTS, CARMA_CHECKPOINT_*,
-// CARMA_ATTEMPT_DIR, PWD), and the order's extra_environment. conda: null if there is none.
+// The task's environment. Later sources override earlier ones:
+//   - defaults, only where missing: HOME USER LOGNAME SHELL PATH PYTHONUNBUFFERED
+//   - the submitter's variables
+//   - the conda environment; conda: null if there is none
+//   - Slurm's variables, for a script written for Slurm
+//   - CARMA's own: CUDA_VISIBLE_DEVICES (by UUID) CUDA_DEVICE_ORDER CARMA_TASK_ID CARMA_ATTEMPT
+//     CARMA_TASK_NAME CARMA_ARRAY_INDEX NVIDIA_VISIBLE_DEVICES CARMA_CONTAINER_GROUP CARMA_RESTARTS
+//     CARMA_CHECKPOINT_* CARMA_ATTEMPT_DIR PWD
+//   - the order's extra_environment
 Environment TaskEnvironment(const ShimOrder& order, const UserInfo& user, const CondaEnv* conda,
                             const std::string& attempt_dir);
 

@@ -77,8 +77,8 @@ struct ShimEvent {
   bool retryable = false;
   bool exhausted = false;    // kLaunchFailed, retryable: no descriptor, process or memory was left
   bool interrupted = false;  // kLaunchFailed: adopted, but carmad had exited before the start
-  // kLaunchFailed: the task goes back to waiting and is tried again later, because its user does
-  // not exist or because a stopped process or a job step did not adopt its lease in time.
+  // kLaunchFailed: the task goes back to waiting and is tried again later. Either its user does not
+  // exist, or a stopped process or a job step did not adopt its lease in time.
   bool waits = false;
   // The remaining fields are only for kExited.
   int exit_code = 0;
@@ -97,9 +97,9 @@ class Launcher {
   // Starts an attempt that the caller has already stored. Does not block for long; an event reports
   // the outcome.
   virtual void Start(LaunchOrder order) = 0;
-  // Makes the shim send TERM to the whole group and, after the grace period, KILL. A shim that
-  // fails to do so is later killed together with its task, and the attempt counts as lost. Unknown
-  // attempts are ignored. why: a sentence, shown in the task's terminal if it has one.
+  // Makes the shim send TERM to the whole group and, after the grace period, KILL. If the shim
+  // fails to do so, it is later killed together with its task, and the attempt counts as lost.
+  // Unknown attempts are ignored. why: a sentence, shown in the task's terminal if it has one.
   virtual void Stop(core::TaskId id, int attempt, const std::string& why = "") = 0;
   // Restricts the attempt's processes to these cores (LaunchOrder::cores) if their group supports
   // this. Unknown attempts are ignored.
@@ -114,18 +114,20 @@ class Launcher {
   // Sends the task the signal that its description requests (TaskSpec::signal), because its time
   // limit is near. Unknown attempts are ignored.
   virtual void Warn(core::TaskId id, int attempt) = 0;
-  // Asks the task to checkpoint: sends the checkpoint signal (LaunchOrder) to each of its processes
-  // that has a handler for it. leaves_by: wall-clock time at which the task will be stopped; its
-  // processes can read it in the attempt's folder. If the folder already has this deadline, no
-  // signal is sent. Unknown attempts are ignored.
+  // Asks the task to checkpoint by sending the checkpoint signal (LaunchOrder) to each of its
+  // processes that handles this signal. leaves_by: wall-clock time at which the task will be
+  // stopped; the task can read it in the attempt's folder. Sends no signal if the folder already
+  // has this deadline. Unknown attempts are ignored.
   virtual void AskToSave(core::TaskId id, int attempt, base::Time leaves_by) = 0;
   // Replaces the deadline in the attempt's folder with "inf", because the task may stay after all.
   // Unknown attempts are ignored.
   virtual void DropDeadline(core::TaskId id, int attempt) { (void)id, (void)attempt; }
-  // Takes over an attempt from an earlier carmad, identified by its folder, and reports events as
-  // if carmad had never stopped: kStarted and later kExited; only kExited if it has already ended;
-  // kLaunchFailed{retryable} if it never began (and now never will); kExited{lost} if the shim or
-  // the folder is gone without a report.
+  // Takes over an attempt from an earlier carmad, identified by its folder. Reports events as if
+  // carmad had never stopped:
+  //   kStarted, later kExited   the attempt is running
+  //   kExited                   it has ended
+  //   kExited{lost}             the shim or the folder is gone without a report
+  //   kLaunchFailed{retryable}  it never began, and now never will
   virtual void Adopt(const KnownAttempt& attempt) = 0;
   // Forgets a finished attempt and removes its folder.
   virtual void Forget(core::TaskId id, int attempt, const std::string& attempt_dir) = 0;

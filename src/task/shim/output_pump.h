@@ -16,7 +16,7 @@
 namespace carma::task {
 
 // Every call except the constructor needs the privileges of the task's user. Memory usage is
-// constant. The task waits only while the disk is slow, never because the disk is full.
+// constant. A slow disk makes the task wait, but a full one does not.
 class OutputPump {
  public:
   // The first attempt truncates its files; later attempts append to them. Streams with equal paths
@@ -32,8 +32,8 @@ class OutputPump {
   // Moves at most one buffer of available data, so that both streams make progress. Returns false
   // if there is none.
   bool Move(int stream);
-  // Reads what is left once all of the task's writers are gone, then closes the files. The amount
-  // is bounded, because a process outside the task may hold the pipe open and keep writing.
+  // Reads what is left once all of the task's writers are gone, then closes the files. Reads a
+  // limited amount, because a process outside the task may hold the pipe open and keep writing.
   void Finish();
   // Adds a line from the shim itself to the task's stderr.
   void Note(std::string_view line);

@@ -177,8 +177,8 @@ void Shim::TellRunner(AttachMessage message) {
 
 Result<bool> Shim::Claim() {
   if (base::Exists(dir_ + "/" + kOwnerFile)) return false;
-  // The space is reserved before the claim, because until then the attempt can still be reported as
-  // not started. A disk that is too full for a report is also too full for a task.
+  // Reserves the space before the claim, because an attempt that has not been claimed can still be
+  // reported as not started. If the disk is too full for a report, it is also too full for a task.
   for (auto [file, name, bytes] : {std::tuple{&started_file_, kStartedFile, kStartedReserveBytes},
                                    std::tuple{&exit_file_, kExitFile, kReportReserveBytes}}) {
     CARMA_TRY(file->Reserve(dir_, name, bytes));
@@ -395,8 +395,8 @@ void Shim::LimitGroup() {
 // Sets the limits before the task's first instruction, so that the task sees its limit as the GPU's
 // memory size.
 //
-// The processes of a task in a Docker container are in the container's group, not in the task's
-// own. A task that calls Docker itself has processes in both, so each group gets the full limit.
+// A task's processes in a Docker container are in the container's group instead of the task's own.
+// A task that calls Docker itself has processes in both groups, so each group gets the full limit.
 void Shim::LimitGpuMemoryOfGroups() {
   if (order_.limiter.empty()) return;
   const bool docker = container_ && container_->tool == ContainerTool::kDocker;

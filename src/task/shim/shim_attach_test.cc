@@ -126,8 +126,8 @@ TEST_F(ShimAttachTest, SignalsArePassedOn) {
 }
 
 TEST_F(ShimAttachTest, HangsUpWhenTheClientLeaves) {
-  // The child itself prints "up", so by then it runs its own program. Before that, it would still
-  // have the outer shell's signal handler and survive the hangup until the end of the grace period.
+  // The child prints "up" only once it runs its own program. Until then, it has the outer shell's
+  // signal handler, and would survive the hangup until the end of the grace period.
   LaunchOrder order = Attached(
       "trap 'echo bye > $TELL; exit 4' HUP; sh -c 'echo up; exec sleep 1000' & wait", true);
   order.kill_grace = base::Duration(kPatienceMs);

@@ -117,8 +117,8 @@ class ShimLauncherTest : public ::testing::Test {
     return NextExited();
   }
 
-  // Creates a named pipe. The task's environment names two of them, $TELL and $GO. The task writes
-  // to $TELL when it reaches a certain point and continues once something is written to $GO.
+  // Creates a named pipe. Tasks get two of them, as $TELL and $GO. A task writes to $TELL when it
+  // reaches a certain point, and continues once something is written to $GO.
   static base::UniqueFd MakeFifo(const std::string& path) {
     CARMA_CHECK(::mkfifo(path.c_str(), 0666) == 0, "mkfifo");
     ::chmod(path.c_str(), 0666);

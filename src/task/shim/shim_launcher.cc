@@ -31,8 +31,9 @@ using base::Field;
 using base::UniqueFd;
 
 constexpr std::size_t kMaxEarlyBytes = 1 << 18;
-// Polling interval for attempts whose events no descriptor reports: carmad adopted the attempt
-// before its shim had reported, had no descriptor left for its shim, or could not read its folder.
+// Polling interval for attempts that have no descriptor to report their events. Either the attempt
+// was adopted before its shim had reported, or no descriptor was left for its shim, or carmad could
+// not read its folder.
 constexpr std::chrono::milliseconds kLook{20};
 
 // A shim that survives a kill (because a disk does not respond) is killed again after this time.

@@ -19,9 +19,9 @@ struct ShimLauncherOptions {
 };
 
 // Use the launcher from a single thread only. Destroying it stops the monitoring; shims and tasks
-// keep running. If run as root, gives the attempts' folders mode 0711, so that a user's interpreter
-// can open its script by path if the folders above permit this. Everything else in these folders is
-// readable only by root. Returns kUnavailable if no file descriptors are available.
+// keep running. As root, gives the attempts' folders mode 0711, so that a user's interpreter can
+// open its script by path if the folders above permit this; only root can read anything else in
+// these folders. Returns kUnavailable if no file descriptors are available.
 Result<std::unique_ptr<Launcher>> MakeShimLauncher(ShimLauncherOptions options);
 
 }  // namespace carma::task

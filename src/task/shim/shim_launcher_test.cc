@@ -228,8 +228,8 @@ TEST_F(ShimLauncherTest, ALaterAttemptAppendsToItsOutput) {
 }
 
 TEST_F(ShimLauncherTest, ATaskThatHandlesTheStopKeepsItsOwnExitCode) {
-  // Unlike `read`, `wait` returns at once even if the signal arrives just before it. The trap must
-  // kill the child, because the shim waits for all processes of the task.
+  // `wait` returns at once even if the signal arrives just before it; `read` would not. The trap
+  // must kill the child, because the shim waits for all processes of the task.
   LaunchOrder order =
       Order("sleep 1000 & trap 'kill $!; echo saved; exit 7' TERM; echo up > $TELL; wait");
   order.kill_grace = base::Duration(kPatienceMs);

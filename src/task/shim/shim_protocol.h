@@ -38,7 +38,7 @@ inline constexpr char kExitFile[] = "exit.json";
 // LaunchOrder::memory_limits, separated by spaces.
 inline constexpr char kLimitsFile[] = "limits";
 // Time at which a task that was asked to checkpoint will be stopped, in milliseconds since the Unix
-// epoch; "inf" if it may stay after all. Read by the Python module carma_task.
+// epoch, or "inf" if the task may stay after all. Read by the Python module carma_task.
 inline constexpr char kDeadlineFile[] = "leaves_by_ms";
 // Why the task is stopped: a sentence for the task's terminal.
 inline constexpr char kStopFile[] = "stop";
@@ -55,8 +55,8 @@ inline constexpr std::int64_t kMaxGraceMs = 86'400'000;  // one day
 
 inline constexpr std::int64_t kMostProcesses = 4'194'304;  // the kernel's maximum
 
-// The shim's end of the pipe for early answers. Once the task is running, the shim writes one line
-// with the text of started.json. If exit.json cannot be written, its text follows as a second line.
+// The shim's end of the pipe for early answers. Once the task is running, the shim writes the text
+// of started.json as one line. If exit.json cannot be written, its text follows as a second line.
 inline constexpr int kEarlyAnswerFd = 3;
 // Exit status of a shim that ran nothing because the attempt has another owner.
 inline constexpr int kShimNotOwner = 3;
@@ -64,9 +64,9 @@ inline constexpr int kShimNotOwner = 3;
 // the shim has died.
 inline constexpr char kAttemptVariable[] = "CARMA_ATTEMPT_DIR";
 
-// The part of a LaunchOrder that the shim needs, as written to order.json. The command is empty if
-// the folder's script is run. stderr_path is never empty; if it equals stdout_path, both streams
-// share one file.
+// The part of a LaunchOrder that the shim needs, as written to order.json. An empty command means
+// that the folder's script is run. stderr_path is never empty; if it equals stdout_path, both
+// streams share one file.
 struct ShimOrder : LaunchOrder {
   std::string cgroup_base;  // folder in which the task's group is made; empty: no groups
   std::string cgroup_root;  // mount point of the cgroup v2 tree

@@ -78,8 +78,8 @@ TEST(ShimProtocol, OwnerStartedAndReportParseBackUnchanged) {
 
 TEST(ShimProtocol, FilesNameEveryMember) {
   // The member `process` is written as two fields. An empty ShimReport describes a successful
-  // start, so it lacks the three members of a failed start. It also lacks the tail, which is
-  // written separately.
+  // start, so its three members for a failed start are missing, as is the tail, which is written
+  // separately.
   EXPECT_EQ(base::NamesOf<ShimOwner>().size(), base::MemberCount<ShimOwner>() + 1);
   EXPECT_EQ(base::NamesOf<ShimStarted>().size(), base::MemberCount<ShimStarted>() + 1);
   EXPECT_EQ(base::NamesOf<ShimReport>().size(), base::MemberCount<ShimReport>() - 4);

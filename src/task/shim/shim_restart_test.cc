@@ -303,7 +303,7 @@ TEST_F(ShimRestartTest, ATaskThatEndsItselfByTheSameSignalHasFailed) {
 }
 
 // Kills the shim or the daemon with kill -9 at random moments. Each attempt must end in exactly one
-// way. Its task must run at most once, and exactly once if an exit code was reported.
+// way. Its task must run at most once, and exactly once if an exit code is reported.
 TEST_F(ShimRestartTest, KillsAtAnyMomentEndEveryAttemptExactlyOnce) {
   base::Rng rng(20'260'301);
   for (int attempt = 1; attempt <= 150; ++attempt) {

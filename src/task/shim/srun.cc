@@ -180,9 +180,9 @@ class Reader {
 // Signals that terminate a script or warn that it will be terminated, plus SIGCONT.
 constexpr std::array kPassedOn{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGCONT};
 
-// SIGCHLD and the signals in kPassedOn, which srun blocks and receives with sigwaitinfo(). This
-// way, no signal arrives before a new copy is in the list of copies, and none is forwarded to a
-// reused PID.
+// SIGCHLD and the signals in kPassedOn. srun blocks these signals and receives them with
+// sigwaitinfo(), so that none arrives before a new copy is in the list of copies, and none is
+// forwarded to a reused PID.
 sigset_t WaitedFor() {
   sigset_t signals;
   ::sigemptyset(&signals);
@@ -360,8 +360,8 @@ int RunSrun(const SrunPlan& plan, const Variables& environment) {
   sigset_t before;
   ::sigprocmask(SIG_BLOCK, &waited_for, &before);
   std::set<pid_t> copies;
-  // Signals from the shim are not forwarded, because it has already sent them to every process of
-  // the task. The shim is the parent of the session's first process.
+  // Does not forward signals from the shim, which has already sent them to every process of the
+  // task. The shim is the parent of the session's first process.
   const std::optional<base::ProcessStat> session = base::ReadProcessStat(::getsid(0));
   const pid_t shim = session ? session->parent : -1;
   int worst = 0;

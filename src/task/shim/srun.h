@@ -40,9 +40,8 @@ struct SrunPlan {
 Result<SrunPlan> PlanSrun(const std::vector<std::string>& arguments,
                           const std::map<std::string, std::string>& environment);
 
-// If the step requests fewer GPUs than the task has, limits the plan to that many. Waits until
-// other steps of the task have freed enough GPUs. The step holds its GPUs as long as the result
-// exists.
+// If the step requests fewer GPUs than the task has, limits the plan to that many, and waits until
+// other steps of the task have freed enough. The step holds its GPUs as long as the result exists.
 std::vector<base::UniqueFd> TakeGpus(SrunPlan& plan,
                                      const std::map<std::string, std::string>& environment);
 

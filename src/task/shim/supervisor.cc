@@ -31,8 +31,8 @@ constexpr std::int64_t kKillRoundNs = 20'000'000;
 // every process on the machine.
 constexpr std::int64_t kMaxKillRoundNs = 1'000'000'000;
 // When a machine shuts down or an allocation ends, the system signals all processes in any order.
-// If a task dies of SIGTERM or SIGINT and the shim gets such a signal within this time, the attempt
-// counts as lost.
+// So if a task dies of SIGTERM or SIGINT and the shim gets such a signal within this time, the
+// attempt counts as lost.
 constexpr std::int64_t kSameSignalNs = 300'000'000;
 // How long a container tool's helpers may take to exit on their own after the tool has exited.
 constexpr std::int64_t kHelpersNs = 300'000'000;
@@ -55,7 +55,7 @@ std::int64_t Earlier(std::int64_t a_ns, std::int64_t b_ns) {
 }
 
 // Returns true if the process died of SIGTERM or SIGINT, which the system sends to terminate
-// processes, or if it is a shell whose exit code reports one of these.
+// processes. Also true if a shell's exit code reports one of these.
 bool DiedOfTheSystemsSignal(const ShimReport& report) {
   const int number = report.signal != 0 ? report.signal : report.exit_code - 128;
   return number == SIGTERM || number == SIGINT;
@@ -137,10 +137,10 @@ ShimReport Supervisor::Run(std::string stop_file) {
   return report_;
 }
 
-// The files belong to the user, so quotas, root's reserved blocks and network file systems must see
-// the user as the writer. The shim regains its own privileges only to kill processes. If it cannot
-// assume the user's identity, it aborts; otherwise root would rotate files along paths that the
-// user controls.
+// Output files must be written as the user, because of quotas, root's reserved blocks and network
+// file systems. The shim regains its own privileges only to signal processes and change limits. If
+// it cannot become the user again, it aborts; otherwise root would rotate files along paths that
+// the user controls.
 void Supervisor::WearRights() {
   CARMA_CHECK(rights_.Wear(), "cannot switch to the task's user");
 }
@@ -243,8 +243,9 @@ void Supervisor::HangUp() {
   hang_up_ns_ = SteadyNs() + kAskAgainNs;
 }
 
-// Sends the signal either to the main process only, or only to processes that handle it. It would
-// kill any other process, such as a `tee` of the output or a training process that has not saved.
+// Sends the signal either to the main process only, or to all processes that handle it. Processes
+// without a handler would die, such as a `tee` of the output or a training process that has not
+// saved.
 void Supervisor::Warn() {
   if (warning_.number == 0 || stopping_ || status_) {
     warn_again_ns_ = 0;
@@ -294,8 +295,8 @@ void Supervisor::ChangeLimits() {
   if (!trouble.empty()) pump_.Note("this task's GPU memory limit could not be changed: " + trouble);
 }
 
-// If the main process is spared, SIGTERM, SIGINT and SIGHUP also go to srun's children, even to
-// those without a handler. As in Slurm, the script then continues after its steps.
+// If the main process is spared, SIGTERM, SIGINT and SIGHUP go to srun's children even if they have
+// no handler. As in Slurm, the script then continues after its steps.
 int Supervisor::SignalHandlers(int number, bool spares_main) {
   const bool ends = number == SIGTERM || number == SIGINT || number == SIGHUP;
   rights_.DropPrivileges();
@@ -319,7 +320,7 @@ int Supervisor::SignalHandlers(int number, bool spares_main) {
 // Signals the group first, which the kernel does in one step, and then the processes that left the
 // group. No process gets a signal twice, because some programs treat a second TERM as a request to
 // exit without saving. Once the main process is reaped and its group is empty, its PID may belong
-// to another process; from then on, each process is signalled individually.
+// to another process, so each process is signalled individually.
 void Supervisor::SignalAll(std::initializer_list<int> numbers) {
   rights_.DropPrivileges();
   // While the container has no process yet, the signal goes to the tool itself.
@@ -375,8 +376,8 @@ int Supervisor::PollTimeoutMs() const {
 bool Supervisor::HostOom() const {
   const std::optional<std::int64_t> kills = group_ == nullptr ? std::nullopt : group_->OomKills();
   if (!kills || *kills <= oom_baseline_.value_or(0)) return false;
-  // If only the parent group counts kills, the count may include other tasks. It is then used only
-  // if the main process died of a SIGKILL that did not come from the shim.
+  // If only the parent group counts kills, the count may include other tasks. The count is then
+  // used only if the main process died of a SIGKILL that did not come from the shim.
   return group_->CountsOomKills() || (report_.signal == SIGKILL && !killed_);
 }
 

@@ -23,8 +23,8 @@
 namespace carma::task {
 
 // The signal that carmad sends to make the shim stop the task. Only the daemon's user can send it,
-// even after a carmad restart. A signal sent before the shim listens remains pending, because the
-// shim starts with all signals blocked.
+// even after a carmad restart. The shim starts with all signals blocked, so an early signal remains
+// pending until the shim listens.
 int StopSignal();
 // The signal that carmad sends to make the shim warn the task before its time limit. Older shims
 // ignore this signal because they block all signals.
@@ -64,8 +64,8 @@ class Supervisor {
              WornRights& rights, const TaskCgroup* group, std::optional<std::int64_t> oom_baseline,
              Attachment* attachment = nullptr, WarningSignal warning = {},
              int checkpoint_signal = 0);
-  // Declares that the main process is a container tool. Signals then go once to each process inside
-  // the container; the tool and its helpers exit after these processes. group: from
+  // Declares that the main process is a container tool. From now on, each process inside the
+  // container is signalled once; the tool and its helpers exit after these processes. group: from
   // ContainerGroup().
   void WatchContainer(std::string group) { container_ = std::move(group); }
   // change: called on LimitSignal() with the shim's own privileges. Returns "" or the reason for a
@@ -85,9 +85,9 @@ class Supervisor {
   void BeginStop(int number = SIGTERM);
   // Shows in the task's terminal that the task is being stopped, and why.
   void TellStop();
-  // Interactive shells ignore TERM, so they get HUP, as when a terminal is closed. They pass it on
-  // to their jobs, so this waits until all remaining processes ignore TERM: a job that handles it
-  // may be saving.
+  // Interactive shells ignore TERM, so they get HUP, as when a terminal is closed. Shells pass HUP
+  // on to their jobs, and a job that handles TERM may be saving. So this waits until all remaining
+  // processes ignore TERM.
   void HangUp();
   void Warn();
   void AskToSave();

@@ -177,8 +177,9 @@ bool IsLogLine(std::string_view line) {
          line.starts_with("E0") || line.starts_with("I0");
 }
 
-// Returns true if the exception may be due to a lack of GPU memory: it mentions memory, a device or
-// one of the GPU's libraries. Python's MemoryError is about host memory, so it does not count.
+// Returns true if the exception may be due to a lack of GPU memory, because it mentions memory, a
+// device or one of the GPU's libraries. Python's MemoryError does not count: it is about host
+// memory.
 bool MayBeGpuMemory(std::string_view line) {
   if (line.starts_with("MemoryError")) return false;
   const std::string lower = base::ToLower(line);
@@ -252,8 +253,8 @@ std::optional<GpuFault> FindGpuFault(const std::vector<std::string_view>& lines)
   return GpuFault{lines[*at], FaultIn(lines[*at])->by_program};
 }
 
-// Returns true if the signal comes from outside the task, that is, from a user or the kernel. The
-// task is then not at fault and did not run out of GPU memory.
+// Returns true if the signal comes from a user or the kernel. Such a task is not at fault and did
+// not run out of GPU memory.
 bool EndedFromOutside(int signal) {
   constexpr std::array<int, 5> kOutside{SIGHUP, SIGINT, SIGQUIT, SIGKILL, SIGTERM};
   return std::ranges::find(kOutside, signal) != kOutside.end();

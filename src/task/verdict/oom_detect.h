@@ -41,8 +41,8 @@ struct ExitEvidence {
 
 // The last line about a lack of GPU memory, in printable form; empty if there is none. Recognises
 // the messages of PyTorch, TensorFlow, JAX, CUDA and cuBLAS/cuDNN listed in docs/use/tasks.md.
-// Reads only the last 16 KiB and 200 lines, because the program survived anything earlier. May also
-// return a TensorFlow log line that the task survived; ClassifyExit decides whether it counts.
+// Reads only the last 16 KiB and 200 lines, because the program survived any earlier message. The
+// line may be a TensorFlow log line that the task survived; ClassifyExit decides whether it counts.
 std::optional<std::string> FindOomText(std::string_view stderr_tail);
 
 // Size of the failed allocation in a PyTorch or JAX out-of-memory line, in MiB, rounded up. 0 if
@@ -60,23 +60,25 @@ bool SpeaksOfCudaError(std::string_view stderr_tail);
 // 807 and 810), in printable form; empty if there is none.
 std::optional<std::string> FindMpsFaultText(std::string_view stderr_tail);
 
-// Returns the verdict with the line or number that decided it. If the attempt ended abnormally, was
-// not stopped by CARMA and did not lack host memory, the first matching rule decides:
+// Returns the verdict with the line or number that decided it. An exit code of 128 + n counts as
+// abnormal like any other non-zero code. If the attempt ended abnormally, was not stopped by CARMA
+// and did not lack host memory, the first matching rule decides:
 //   kOutOfMemory: the output reports a lack of GPU memory. A TensorFlow log line counts only if it
 //     is followed neither by a Python exception of a different kind nor by a message about a broken
 //     MPS server. A failed cuBLAS or cuDNN allocation counts only if the device was at least 90 %
-//     full (or this is unknown).
+//     full, or if this is unknown.
 //   kDeviceFault: device_fault is set.
-//   kVictim: never if made_fault. Otherwise one of: the output reports an MPS server fault;
-//     server_broke, unless the last line names an error unrelated to GPUs, or names the fault
-//     itself while no other task was blamed; the output of an mps_client reports a fault, and
-//     fault_of names the task that caused it.
+//   kVictim: never if made_fault. Otherwise, one of:
+//     - The output reports an MPS server fault.
+//     - server_broke is set. Does not count if the last line names an error unrelated to GPUs, or
+//       if it names the fault itself while no other task was blamed.
+//     - The task is an mps_client, its output reports a fault, and fault_of names the task that
+//       caused it.
 //   kGpuFault: the output names a fault that only a program can cause, or any fault together with
 //     program_fault. Without such a text: made_fault, or program_fault without neighbours.
-//   kOutOfMemory: the device was at least 98 % full, unless the last line names another error or
-//     the task was killed from outside (HUP, INT, QUIT, KILL, TERM).
+//   kOutOfMemory: the device was at least 98 % full. Does not count if the last line names another
+//     error, or if the task was killed from outside (HUP, INT, QUIT, KILL, TERM).
 //   kFailed: otherwise.
-// An exit code of 128 + n counts as abnormal like any other non-zero code.
 core::ExitInfo ClassifyExit(const ExitEvidence& evidence);
 
 }  // namespace carma::task
