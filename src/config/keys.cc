@@ -165,8 +165,7 @@ std::vector<Key> MakeKeys() {
               [](std::string_view name) { return name.empty() || IsName(name); }),
          AT(socket_group), kRestart),
       Of("daemon.allow_users",
-         "Users who may submit and change tasks (all if allow_groups is also empty); others can "
-         "only read.",
+         "Users who may submit and change tasks. If this and allow_groups are empty, everyone may.",
          UserNames(), AT(allow_users)),
       Of("daemon.allow_groups", "Groups whose members may submit and change tasks.", GroupNames(),
          AT(allow_groups)),
@@ -206,8 +205,8 @@ std::vector<Key> MakeKeys() {
          AT(policy.margin_mib)),
       Floor(),
       Of("policy.plateau_after",
-         "How long a task's memory usage must be stable before its promise, and those of similar "
-         "waiting tasks, drop to it.",
+         "How long a task's memory must be stable before its promise and similar tasks' requests "
+         "are lowered.",
          OrFalse(Span(kSecond, kYear)), AT(policy.plateau_after)),
       Of("policy.min_gain",
          "A task whose memory and activity are known joins others only if it adds at least this "
@@ -325,8 +324,8 @@ std::vector<Key> MakeKeys() {
       Of("reserve.makers", "Users other than administrators who may reserve GPUs (carma reserve).",
          UserNames(), AT(reservation_makers), kRestart),
       Of("recovery.mode",
-         "How to retry after an OOM error: on an idle GPU, or with larger claims and finally on an "
-         "idle GPU.",
+         "After an OOM error, retry on an empty GPU (\"exclusive\") or with larger claims first "
+         "(\"escalate\").",
          Choice<RecoveryMode>(
              {{"exclusive", RecoveryMode::kExclusive}, {"escalate", RecoveryMode::kEscalate}}),
          AT(policy.recovery)),
