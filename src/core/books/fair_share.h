@@ -1,9 +1,9 @@
-// Measures the GPU usage of each user and account, so that the users with the least usage go first.
+// Measures the GPU usage of users and accounts, so that those with the least usage go first.
 //
-// For each of its GPUs, a task is charged the larger of its promised memory share and its predicted
-// SM share. A task that does not share its GPUs is charged for whole GPUs. Usage is measured in
-// whole-GPU seconds, from the decision to start the task until the attempt ends. Usage from one
-// half-life ago counts half as much.
+// A task is charged from the decision to start it until the attempt ends. On each of its GPUs, the
+// charge is the largest of its promised memory share, its predicted SM share, and 1 / max_slowdown.
+// A task that does not share its GPUs is charged for whole GPUs. Usage is in whole-GPU seconds and
+// counts half as much after each half-life.
 #pragma once
 
 #include <cstdint>

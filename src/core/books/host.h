@@ -38,8 +38,8 @@ struct HostView {
 
 // True if CheckHost would let the task start. Faster, because it does not build a reason.
 bool FitsHost(const HostNeed& need, const HostView& host);
-// Checks whether the host has room for the task. The verdict is kNever if the machine does not have
-// enough cores or memory even when idle. The reason is kCpus or kHostMemory.
+// Checks whether the host has room for the task. Returns kNever if even an idle machine does not
+// have enough cores or memory. The reason is kCpus or kHostMemory.
 Verdict CheckHost(const HostNeed& need, const HostView& host);
 
 // An attempt's promise as text: "4 dedicated CPUs (0-3) and 8.0G of memory". Empty if nothing is

@@ -11,23 +11,21 @@
 
 namespace carma::core {
 
-// When several tasks fail to launch through no fault of their own, the machine may be unable to
-// start anything (no processes, descriptors or memory left). Launching more tasks would only use up
-// their retries, so a single task is tried every kTrialEvery until one starts.
+// Detects that the machine cannot start any task, for example because it is out of memory or
+// descriptors. Until a start succeeds, only one task is tried every kTrialEvery, so that the others
+// keep their retries.
 class LaunchTrouble {
  public:
-  // Failures of this many different tasks within kWindow prove that the machine is at fault.
-  // Successful starts in between prove nothing, because even on a full machine each task that ends
-  // makes room for another.
+  // If this many different tasks fail within kWindow, the machine is at fault. Successful starts in
+  // between prove nothing: even on a full machine, each task that ends makes room for another.
   static constexpr std::size_t kFailures = 3;
   static constexpr Duration kWindow{600'000};
   // Time between trials.
   static constexpr Duration kTrialEvery{10'000};
 
-  // Records a failed launch that may be the machine's fault. Once the machine is known to be at
-  // fault, returns the tasks whose failures it caused (including this task), each with its number
-  // of failures so far. Otherwise returns an empty map. certain: a single failure is enough to
-  // blame the machine.
+  // Records a failed launch that may be the machine's fault. certain: this failure alone proves
+  // that the machine is at fault. If it is, returns the tasks whose failures it caused, including
+  // this one, each with the number of retries to give back. Otherwise returns an empty map.
   std::map<TaskId, int> Failed(Time now, const TaskRecord& task, const std::string& why,
                                bool certain = false);
   // Records that an attempt is running. launched: when its start was decided.

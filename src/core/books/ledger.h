@@ -26,8 +26,8 @@ struct Resident {
   Plateau memory;
   std::optional<double> sm_active;  // measured, as if running alone on this GPU
 };
-// The memory promised to a resident: the larger of its claim and its observed memory. If its memory
-// has been stable since `plateau_from`, the promise is at most NeedAfterPlateau(peak).
+// The memory promised to a resident: the larger of its claim and its observed memory. At most
+// NeedAfterPlateau(peak) if its memory has been stable since `plateau_from`.
 std::int64_t PromiseOf(const Resident& resident, Time plateau_from);
 
 // Memory accounting for one GPU, in MiB.
@@ -57,15 +57,15 @@ class Ledger {
 
   // The residents, ordered by task id.
   std::span<const Resident> ResidentsOf(GpuIndex gpu) const;
-  // free = usable - foreign - promised, where foreign = used - sum of observed. If the last sample
-  // could not attribute all memory: free = usable - max(used, promised + last known foreign).
-  // plateau_from: as in PromiseOf; by default no task is on a plateau.
+  // Free memory is usable - foreign - promised, where foreign = used - sum of observed. If the last
+  // sample could not attribute all memory, free memory is usable - max(used, promised + last known
+  // foreign). plateau_from: see PromiseOf; by default, no task is on a plateau.
   Account AccountOf(GpuIndex gpu, Time plateau_from = Time::min()) const;
   // The task's highest peak on any of its GPUs. Empty unless its memory has been stable on all of
   // them since plateau_from.
   std::optional<std::int64_t> PlateauOf(TaskId task, Time plateau_from) const;
-  // The task's highest peak on any GPU except its first, relative to its highest peak on any GPU.
-  // Empty if the task has only one GPU or none of its memory has been observed.
+  // The task's highest peak on all GPUs but its first, as a fraction of its highest peak on any
+  // GPU. Empty if the task has only one GPU or none of its memory has been observed.
   std::optional<double> OthersShareOf(TaskId task) const;
   // Free memory according to the last sample alone, without promises; never below 0.
   std::int64_t SeenFreeMib(GpuIndex gpu) const;

@@ -22,10 +22,10 @@ struct Lesson {
   friend bool operator==(const Lesson&, const Lesson&) = default;
 };
 
-// Two tasks are of the same kind if they have the same user and KindId; tasks of unknown kind are
+// Tasks are of the same kind if they have the same user and KindId. Tasks of unknown kind are
 // ignored. Memory values are maxima over all runs; only at_least_mib can decrease again. A lesson
-// is dropped when the last task of its kind leaves. After that, estimates for the kind come from
-// the estimator's history.
+// is dropped when the last task of its kind leaves. From then on, the estimator's history provides
+// the estimates.
 class Lessons {
  public:
   // Called when a task enters the core (Join) and when the core drops it (Leave).

@@ -261,7 +261,7 @@ std::optional<LimitHit> Limits::AgainstQueueing(const TaskRequest& request, cons
       return LimitHit{&rule, LimitHit::What::kQueued, static_cast<double>(tasks),
                       static_cast<double>(wanted)};
     }
-    // Waiting cannot satisfy the following limits.
+    // A task that exceeds one of the following limits could never start, however long it waited.
     if (rule.running == 0) return LimitHit{&rule, LimitHit::What::kRunning, 0, 1};
     if (rule.gpus && request.gpus > *rule.gpus)
       return LimitHit{&rule, LimitHit::What::kGpus, 0, static_cast<double>(request.gpus)};

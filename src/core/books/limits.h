@@ -54,7 +54,7 @@ class Limits {
   };
 
   // Sets new rules and clears all counts. The caller must then Join and Start the tasks again.
-  // Attempts that ended under an earlier gpu_hours rule still count and need not be passed again.
+  // Attempts that ended under an earlier gpu_hours rule still count.
   void Follow(std::vector<LimitRule> rules, Time now);
 
   // Forgets ended attempts. Call it before Follow(), then pass every attempt that counts under the
@@ -64,7 +64,7 @@ class Limits {
   void Join(const TaskRecord& task);
   void Leave(const TaskRecord& task);
   // Called when the task takes the GPUs of its attempt (Start) or releases them (End). Starting a
-  // task twice or ending a task that has not started has no effect.
+  // task twice or ending one that has not started has no effect.
   void Start(const TaskRecord& task);
   void End(const TaskRecord& task);
   void Past(const Taken& taken, Time now);
@@ -92,13 +92,14 @@ class Limits {
   // True if any rule can keep a request with these values from starting.
   bool MayKeep(const TaskRequest& request) const;
   // Returns the limit that forbids submitting `more` tasks like this one, if any. If `more` is 0,
-  // checks only limits that waiting cannot satisfy. counted: the previous request of an edited
-  // task, already included in the counts. beside: other tasks of the same submission.
+  // checks only limits that the task would exceed however long it waited. counted: the old request
+  // of a task that is being edited; it is already in the counts. beside: other tasks of the same
+  // submission.
   std::optional<LimitHit> AgainstQueueing(const TaskRequest& request, const HostNeed& host,
                                           std::size_t more, const TaskRequest* counted = nullptr,
                                           std::span<const AlikeTasks> beside = {}) const;
-  // Returns the next time at which gpu_hours usage changes on its own, because old usage drops out
-  // of the period or running tasks use up a limit. Empty if never.
+  // Returns when gpu_hours usage next changes on its own: either old usage drops out of the period,
+  // or running tasks use up a limit. Empty if never.
   std::optional<Time> NextChange(Time now) const;
   // Returns the longest time limit that the rules allow for a task like this one; empty if
   // unlimited.

@@ -17,9 +17,8 @@ namespace carma::core {
 std::vector<ReservedPeriod> PeriodsOf(const Reservation& booking, Time now, Time horizon,
                                       const base::Calendar& calendar);
 
-// Explains in one sentence why these periods conflict; empty if they do not. A period conflicts if
-// it gets fewer GPUs than requested, because the server has too few or another period has reserved
-// them. If `newcomer` is set, conflicts that exist without that reservation are ignored.
+// Explains in one sentence why a period gets fewer GPUs than requested; empty if none does. If
+// `newcomer` is set, ignores periods that get too few even without that reservation.
 std::optional<std::string> WhyNotAll(const std::vector<ReservedPeriod>& periods, Time now,
                                      std::span<const GpuInfo> gpus,
                                      std::optional<ReservationId> newcomer = {});

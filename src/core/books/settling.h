@@ -9,9 +9,8 @@
 
 namespace carma::core {
 
-// True if the sample's window begins after every resident was first seen holding memory. An earlier
-// window includes time without one of the tasks, so its means are too low. A task that never
-// appears is considered to have been seen `timeout` after its launch.
+// True if the sample's window begins after every resident was first seen holding memory. Otherwise
+// its means are too low. A task that never appears counts as seen `timeout` after its launch.
 bool HasSettled(const GpuSample& sample, std::span<const Resident> residents, Time now,
                 Duration timeout);
 
@@ -21,9 +20,9 @@ struct Settled {
   std::optional<Time> by;  // the latest time; empty if all have appeared
   double share = 1;        // share of the window since the last resident appeared
 };
-// A resident has appeared if HasSettled considers it seen, or once its memory has been stable for
-// 15 s. Does not wait for residents marked in `known` (by position). Divide means over a settled
-// window by `share`.
+// A resident has appeared if HasSettled counts it as seen or if its memory has been stable for 15
+// s. Residents marked in `known` (by position) are ignored. If all have appeared, divide the
+// sample's means by `share` to correct them.
 Settled LookWhetherSettled(const GpuSample& sample, std::span<const Resident> residents,
                            const std::vector<bool>& known, Time now, Duration timeout);
 

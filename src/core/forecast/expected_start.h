@@ -1,6 +1,5 @@
-// Computes the latest possible starts of waiting tasks from time limits. Assumes that every task
-// uses its whole time limit, that no task submitted later overtakes them, and that no GPU is
-// closed. Pure.
+// Computes the latest time at which each waiting task can start. Assumes that every task uses its
+// whole time limit, no later submission overtakes these tasks, and no GPU is closed. Pure.
 #pragma once
 
 #include <optional>
@@ -26,9 +25,8 @@ struct ExpectedTask {
   std::vector<ReservationId> own_reservations;
 };
 
-// A running task that may be preempted and go back to the queue ahead of other tasks. It can then
-// start on other GPUs. Because its end is unknown, ExpectedGpu::free_at is empty for the GPUs that
-// it holds.
+// A running task that may be preempted and go back to the queue ahead of other tasks. It may then
+// start on other GPUs. Its end is unknown, so ExpectedGpu::free_at is empty for its current GPUs.
 struct ExpectedReturn {
   std::size_t gpus = 1;
   std::vector<bool> may;    // per GPU, as for a waiting task
@@ -45,19 +43,19 @@ enum class Pass {
 
 // The latest start of each task, in queue order. Empty if unknown.
 //
-// kInOrder: each task takes the usable GPUs that become free first. Even if tasks start earlier,
-// share a GPU or end before their limit, no task behind them starts later than computed. Proof by
-// induction along the queue: for every n, the n-th GPU becomes free no later than computed.
+// kInOrder: each task takes the usable GPUs that become free first. A task may start earlier, share
+// a GPU or end before its limit, but this never delays the tasks behind it: for every n, the n-th
+// GPU still becomes free no later than computed (by induction along the queue).
 //
-// kFreely: while a task that needs k of m GPUs waits, fewer than k of them are empty, so at least
-// m - k + 1 are busy. The longest wait is the total work divided by that number.
+// kFreely: while a task that needs k of m GPUs waits, fewer than k are empty, so at least m - k + 1
+// are busy. Its longest wait is the total work divided by m - k + 1.
 //
-// kAnyOrder: like kFreely, but with the smallest m - k + 1 of all waiting tasks.
+// kAnyOrder: like kFreely, but divides by the smallest m - k + 1 of all waiting tasks.
 //
 // kOneAtATime: the longest wait is the total work, because only one GPU might be busy.
 //
-// In any set of GPUs, a returning task is assumed to take those that become free first, in addition
-// to those it still holds.
+// returning: each of these tasks is assumed to take the GPUs that become free first, in addition to
+// those that it still holds.
 //
 // asked_for (kInOrder only): how long running tasks take to leave once they are asked to make room
 // for the head of the queue. Each start delays the next by this long.

@@ -36,10 +36,10 @@ class Future {
   Future(const PolicyConfig& config, const Mapper& mapper, std::span<const GpuView> views,
          std::span<const FutureRun> running, std::span<const FutureTask> line);
 
-  // The cost of a start: the seconds until the last task has ended, plus half of the mean
-  // completion time. Lower is better. `first` starts now, followed by any tasks that the policy
-  // starts together with it. If `first` is empty, nothing starts before the next task ends.
-  // Infinite if some task would never start.
+  // The cost of starting `first` now, together with any tasks that the policy starts with it: the
+  // seconds until the last task has ended, plus half of the mean completion time. Lower is better.
+  // If `first` is empty, nothing starts before the next task ends. Infinite if some task would
+  // never start.
   double CostOf(const std::optional<FutureStart>& first) const;
 
  private:

@@ -11,7 +11,7 @@ namespace carma::core {
 namespace {
 
 // A GPU's SM activity after one task has joined (sign 1) or left (-1). Under MPS, activities do not
-// add up: one task with 80 % activity shows as 80 %, but two such tasks show as 95 %.
+// add up: two tasks that show 80 % each when alone show 95 % together.
 double ActivityWith(SharingMethod sharing, double all, int sign, double one) {
   if (sharing != SharingMethod::kMps) return std::clamp(all + sign * one, 0.0, 1.0);
   constexpr double kFull = 0.9999;

@@ -1,5 +1,5 @@
-// Decides which tasks must leave so that a waiting task can start. Pure: it removes tasks from a
-// copy of the server's state and lets the usual guards place the waiting task there.
+// Decides which tasks must leave so that a waiting task can start. Pure: removes tasks from a copy
+// of the server's state until the usual guards admit the waiting task.
 #pragma once
 
 #include <cstddef>
@@ -30,22 +30,22 @@ class PreemptionPlan {
   PreemptionPlan(const PreemptionPlan& other);
   PreemptionPlan& operator=(const PreemptionPlan&) = delete;
 
-  // Adds the GPU with the next index. tasks: its tasks, in the order of view.residents (where
-  // foreign processes come last). Settling is ignored, because a task that is only waiting for a
-  // GPU to settle does not need other tasks to leave.
+  // Adds the GPU with the next index. tasks: in the order of view.residents, which lists foreign
+  // processes last. Settling is ignored: a task that only waits for a GPU to settle does not need
+  // other tasks to leave.
   void Add(const GpuView& view, std::vector<PlannedTask> tasks);
 
   void Leave(TaskId task);
   // Places the task where it fits, on the emptiest GPUs first. Returns false if too few GPUs can
   // take it.
   bool Take(const Need& need);
-  // Like Take, but for a task that did not fit at the last NoteLooked. First checks whether it fits
-  // on a GPU where something has been freed since then.
+  // Like Take, but for a task that did not fit at the last NoteLooked. Returns false at once unless
+  // the task fits on a GPU where something has been freed since then.
   bool TakeIfOpened(const Need& need);
   void NoteLooked();
-  // Returns the smallest set of candidates that must leave to make the task fit, preferring those
-  // at the front of the list. Returns an empty list if the task already fits, and nullopt if it
-  // would not fit even if all candidates left.
+  // Returns the candidates that must leave to make the task fit, and no more than necessary.
+  // Prefers those at the front of the list. Returns an empty list if the task already fits, and
+  // nullopt if it would not fit even without any of the candidates.
   std::optional<std::vector<TaskId>> WhoMustLeave(const Need& need,
                                                   std::span<const TaskId> candidates) const;
   // The slowdown of each placed task, relative to running alone on a GPU of pace 1. If a task has

@@ -1,6 +1,6 @@
-// The part of a GPU's state that determines whether a waiting task can start there. Comparing it
-// with an earlier state shows whether another pass over the queue can start anything. This avoids
-// most passes, because samples arrive every second and thousands of tasks may be waiting.
+// The part of a GPU's state that determines whether a waiting task can start there. Passes over the
+// queue are skipped until it changes, because samples arrive every second and thousands of tasks
+// may be waiting.
 #pragma once
 
 #include <cstdint>

@@ -6,9 +6,8 @@
 namespace carma::core {
 namespace {
 
-// Maximum number of GPU sets to check when looking for a fully linked one. Usually few checks are
-// needed, because a server has few kinds of GPUs, and linked GPUs are usually all linked to each
-// other.
+// Maximum number of steps in the search for a fully linked set of GPUs. The search is usually
+// short, because linked GPUs are usually all linked to each other.
 constexpr int kMostSteps = 100'000;
 
 // Candidates with equal scores are ordered by index. std::stable_sort would do the same, but it
@@ -94,8 +93,8 @@ std::vector<GpuIndex> GpuLinks::MostLinked(std::span<const Candidate> sorted,
     return chosen;
   };
   if (!sure.empty()) return fill(std::move(sure));
-  // All GPUs in `equal` have the same score. A set that begins with a poorly linked GPU has few
-  // links, so each GPU in `equal` is tried as the first.
+  // All GPUs in `equal` have the same score, so only links matter. Starting with a poorly linked
+  // GPU leads to a set with few links, so each GPU is tried as the first.
   std::vector<GpuIndex> best;
   std::ptrdiff_t most = -1;
   for (const GpuIndex first : equal) {

@@ -26,11 +26,11 @@ class GpuLinks {
     double score = 0;          // higher is better
     bool may_be_first = true;  // has enough memory to be the task's first GPU (Need::others_mib)
   };
-  // The `wanted` candidates with the highest scores, best first; equal scores are ordered by index.
-  // If several candidates share the lowest chosen score, those with the most links to the other
-  // chosen GPUs are taken. The best chosen GPU with may_be_first comes first. If there is none, the
-  // best candidate with may_be_first replaces the last choice. The result is empty if there are too
-  // few candidates or none of them can be first.
+  // The `wanted` candidates with the highest scores, best first; ties go to the lower index. Among
+  // the candidates with the lowest chosen score, those with the most links to the other chosen GPUs
+  // are taken. The best chosen GPU with may_be_first is moved to the front. If there is none, the
+  // best candidate with may_be_first replaces the last choice. Empty if there are too few
+  // candidates or none of them can be first.
   std::vector<GpuIndex> Best(std::vector<Candidate> candidates, std::size_t wanted) const;
   // The best candidates that are all linked to each other, starting with a GPU that can be first.
   // Empty if there is no such set.

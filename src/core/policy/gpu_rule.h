@@ -32,10 +32,10 @@ struct RuleQuantity {
 };
 std::span<const RuleQuantity> RuleQuantities();
 
-// Operators, lowest precedence first: or, and, not, comparisons (< <= > >= == !=), + -, * /, unary
-// -. Operands: numbers, names, parentheses, min(a, b), max(a, b) and if(condition, then, else). A
-// condition yields 1 or 0; any value other than 0 counts as true. Division by 0 and non-finite
-// results give 0.
+// Operators, from lowest to highest precedence: or, and, not, comparisons (< <= > >= == !=), + and
+// -, * and /, unary -. Operands are numbers, names, parentheses, min(a, b), max(a, b) and
+// if(condition, then, else). A condition yields 1 or 0; any value other than 0 counts as true.
+// Division by 0 and non-finite results give 0.
 class GpuRule {
  public:
   static constexpr std::size_t kMaxBytes = 400;

@@ -48,8 +48,8 @@ class RoundRobin : public Mapper {
 };
 
 // The score is the throughput that the task adds to the GPU, minus the cost to the task and its
-// neighbours. As in bin packing, large tasks and GPUs with little room left come first, because
-// small tasks are easy to place at the end. docs/server/policies.md has the formula.
+// neighbours. As in bin packing, large tasks and nearly full GPUs come first, because small tasks
+// are easy to place at the end. docs/server/policies.md has the formula.
 class ByWork : public Mapper {
  public:
   explicit ByWork(const PolicyConfig& config) : config_(config) {}

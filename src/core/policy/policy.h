@@ -55,13 +55,13 @@ struct MapperValues {
   // Free memory required for a task without an estimate; 0 turns this check off.
   std::int64_t floor_mib = 5120;
   double floor_share = 0;  // share of the GPU's memory; replaces floor_mib unless 0
-  // Applies to tasks with an estimate and a known activity, in place of the SM cap and settling.
-  // Such a task may join others only if this raises the GPU's throughput (ThroughputOf) by at least
-  // this share of the task's own activity. Empty turns this check off.
+  // Minimum gain for joining other tasks: the GPU's throughput (ThroughputOf) must rise by at least
+  // this share of the task's own activity. Applies to tasks with an estimate and a known activity,
+  // in place of the SM cap and settling. Empty turns this check off.
   std::optional<double> min_gain;
-  // Number of tasks at the front of the main queue that may start. If one of them must wait, those
-  // behind it may start first. 1 means only the head, plus tasks for GPUs that no task ahead of
-  // them can ever use.
+  // Number of tasks at the front of the main queue that may start. If one of them cannot start yet,
+  // the tasks behind it may start first. 1 means only the head, plus tasks for GPUs that no task
+  // ahead of them can ever use.
   int backfill = 1;
   // How long the head of the queue may be overtaken before GPUs are set aside for it; empty if
   // unlimited.
@@ -74,9 +74,9 @@ struct PolicyConfig : MapperValues {
   // How long a task that never appears in its GPU's samples can keep other tasks off the GPU.
   Duration settle_timeout{180'000};
   Duration stale_after{5'000};  // a GPU is closed if its last sample is older than this
-  // Once a task's memory has not risen for this long, its promise is reduced to what it has used.
-  // Waiting tasks of its kind then request that amount, or more if one of them ran out of memory.
-  // If empty, promises and estimates are never adjusted.
+  // Once a task's memory has not risen for this long, its promise is reduced to what it has used
+  // (NeedAfterPlateau). Waiting tasks of its kind then request the same amount, or more if one of
+  // them ran out of memory. If empty, promises and estimates are never adjusted.
   std::optional<Duration> plateau_after = Duration{600'000};
   // Maximum predicted slowdown of any task. If empty, only limits set by the tasks themselves
   // apply.
@@ -85,9 +85,9 @@ struct PolicyConfig : MapperValues {
   std::optional<GpuRule> require;
   // The expression that the mapper "score" uses to rank GPUs. Required by that mapper.
   std::optional<GpuRule> score;
-  // Number of possible starts to simulate to the end (Future) and compare with each other and with
-  // starting nothing; 0 turns this off. Used only by mappers that choose the task, and only if all
-  // run times are known.
+  // Number of possible starts to simulate to the end (Future). They are compared with each other
+  // and with starting nothing. 0 turns this off. Used only by mappers that choose the task, and
+  // only if all run times are known.
   int lookahead = 16;
   // The sharing method that throughput estimates assume: kMps or kStreams.
   SharingMethod sharing = SharingMethod::kMps;
@@ -132,8 +132,8 @@ struct PolicyConfig : MapperValues {
   SlotRules slots;  // when running tasks make room for waiting tasks
   // Under MPS each user has a separate MPS server, so tasks of different users take turns.
   bool users_take_turns = true;
-  // With one MPS server per GPU, a task that uses several GPUs cannot be an MPS client. It takes
-  // turns with the clients and with other tasks that use several GPUs.
+  // With one MPS server per GPU, a task that uses several GPUs cannot be an MPS client, so it takes
+  // turns with all other tasks.
   bool gangs_take_turns = false;
 };
 // Checks the account and class that the request names. Returns kInvalid if the class is not
@@ -154,8 +154,8 @@ struct HostNeed {
   friend bool operator==(const HostNeed&, const HostNeed&) = default;
 };
 // The cores and memory that the task requests, or else the server's default. A task that requests
-// neither GPUs nor cores is assumed to need one CPU; otherwise, a thousand such tasks could start
-// at once.
+// neither GPUs nor cores counts as needing one CPU; otherwise, a thousand such tasks could start at
+// once.
 HostNeed HostNeedOf(const PolicyConfig& config, const TaskRequest& request);
 
 // What a task currently needs on each of its GPUs and from the machine.
@@ -202,8 +202,8 @@ inline const std::optional<double>& SmCapOn(const PolicyConfig& config, bool mig
   return mig ? config.streams_sm_cap : config.sm_cap;
 }
 
-// The same task on a MIG instance with a fraction `compute` of the GPU's SMs (GpuView::compute). It
-// keeps the instance busier than a whole GPU, and runs longer if it needs more SMs than the
+// The same task on a MIG instance with a fraction `compute` of the GPU's SMs (GpuView::compute).
+// The task keeps the instance busier than a whole GPU. It runs longer if it needs more SMs than the
 // instance has.
 Neighbour OnInstance(const Neighbour& whole, double compute);
 // gpu: a GpuView or a GpuInfo.
@@ -220,13 +220,13 @@ std::shared_ptr<const GpuChoice> ChoiceOf(const TaskRequest& request,
 // Returns the Need of a task that has not run yet. Need::choice is not set.
 Need NeedOf(const PolicyConfig& config, const TaskRequest& request,
             const std::optional<Estimate>& estimate, const Profile& profile = {});
-// Returns the Need of a task that may have run before, taking earlier failures into account.
-// profile: what is now known about tasks of its kind; task.profile by default.
+// Returns the Need of a task, taking earlier failed attempts into account. profile: what is now
+// known about tasks of its kind; task.profile by default.
 Need NeedOf(const PolicyConfig& config, const TaskRecord& task, const Profile& profile);
 Need NeedOf(const PolicyConfig& config, const TaskRecord& task);
 
-// Which of the task's GPUs is being chosen. The first GPU may need more free memory than the
-// others, but every GPU must have enough total memory to be the first.
+// Whether the task's first GPU is being chosen or another one. The first GPU may need more free
+// memory than the others, but every GPU must have enough total memory to be the first.
 enum class Part { kFirst, kOther };
 enum class Fit { kFits, kNotNow, kNever };
 inline constexpr std::pair<Fit, std::string_view> kFitWords[] = {
@@ -240,13 +240,15 @@ struct Verdict {
 const ReservedPeriod* ReservedAgainst(const PolicyConfig& config, const Need& need,
                                       const GpuView& gpu);
 
-// Runs all guards in the following order: the task's own choice, instances for tasks that need
+// Runs all guards, in this order: the task's own choice, instances for tasks that need
 // several GPUs, driver upgrade, health, MIG, drain, reservations, recovery holds, exclusivity, idle
 // GPUs, tasks per GPU, idle CPU cores, memory, settling, SM activity, tasks that take turns,
 // declared shares of SMs, slowdown, gain, the site rule. The first guard that refuses decides. The
-// verdict is kNever only if waiting cannot help. A GPU without tasks or foreign processes is never
-// too busy, and margin and floor are waived on it. If waive_on_idle is off, they are waived only
-// for tasks with idle_gpu or exclusive.
+// verdict is kNever only if waiting cannot help.
+//
+// A GPU without tasks or foreign processes is never too busy, and margin and floor are waived on
+// it. If waive_on_idle is off, margin and floor are waived only for tasks with idle_gpu or
+// exclusive.
 Verdict CheckGuards(const PolicyConfig& config, const Need& need, const GpuView& gpu,
                     Part part = Part::kFirst);
 // Same verdict as CheckGuards, without the reason. Much faster, so it is used to choose among GPUs.
@@ -254,8 +256,8 @@ Fit FitOf(const PolicyConfig& config, const Need& need, const GpuView& gpu,
           Part part = Part::kFirst);
 
 // Under MPS, tasks of different users take turns, as do multi-GPU tasks if each GPU has its own MPS
-// server. Because taking turns slows down all of them and gains little, a task may do so only while
-// less than this share of the GPU is used (UseOf, docs/evidence/policies.md).
+// server. Taking turns slows down all of them and gains little. A task may therefore take turns
+// only while less than this share of the GPU is used (UseOf, docs/evidence/policies.md).
 inline constexpr double kTurnsBelow = 0.4;
 // After waiting in its queue for this long, a task may take turns on any GPU.
 inline constexpr Duration kTurnsAfter{std::chrono::hours(6)};
@@ -267,8 +269,8 @@ bool CouldEverTake(const Need& need, const GpuView& gpu);
 class Mapper {
  public:
   virtual ~Mapper() = default;
-  // How well an eligible GPU suits the task. The highest score wins, and ties go to the lowest
-  // index. A task that uses several GPUs takes those with the highest scores.
+  // How well an eligible GPU suits the task. A task takes the GPUs with the highest scores; ties go
+  // to the lowest index.
   virtual double Score(const Need& need, const GpuView& gpu) const = 0;
   // Called with the GPUs that the task was actually given. Round robin then advances its pointer.
   virtual void Placed(std::span<const Placement> placement) { (void)placement; }
@@ -281,8 +283,8 @@ struct MapperEntry {
   std::unique_ptr<Mapper> (*make)(const PolicyConfig& config);
   MapperValues values = {};
   bool shares = true;  // false if limited to one task per GPU
-  // If true, the waiting task with the highest score (the mean over its GPUs) starts first instead
-  // of the head of the queue. Tasks of higher priority still go first.
+  // If true, the waiting task with the highest score starts first, instead of the head of the
+  // queue. (A task's score is the mean over its GPUs.) Tasks of higher priority still go first.
   bool chooses_task = false;
 };
 // All mappers: exclusive, round-robin (rr), magm, lug, mug, first-fit, best-fit, worst-fit, by-work

@@ -1,8 +1,8 @@
 // Time slice rules: when a running task may be asked to leave its GPUs, and how to classify its
 // exit. Pure. core/forecast/preemption_plan.h decides which task leaves for which waiting task.
 //
-// A task that must leave receives its checkpoint signal and should then save and exit within the
-// notice period. If it does not, it is stopped. In both cases it is requeued.
+// A task that must leave receives its checkpoint signal. It should then save and exit within the
+// notice period; otherwise it is stopped. In both cases it is requeued.
 #pragma once
 
 #include <optional>
@@ -46,9 +46,9 @@ std::optional<Time> TurnEnds(const SlotRules& rules, const TaskRecord& task);
 // Time at which the task is asked to checkpoint: TurnEnds minus the notice period.
 std::optional<Time> TurnOver(const SlotRules& rules, const TaskRecord& task);
 
-// True if a task that was asked to checkpoint has saved and must be requeued, that is, if it exited
-// with one of SlotRules::exit_codes or was killed by the checkpoint signal itself. Any other exit
-// has its usual meaning: exit code 0 means that the task has finished.
+// True if a task that was asked to checkpoint has saved its work and must be requeued: it exited
+// with one of SlotRules::exit_codes, or was killed by the checkpoint signal itself. Any other exit
+// has its usual meaning. For example, exit code 0 means that the task has finished.
 bool SaysItSaved(const SlotRules& rules, const TaskRequest& request, const ExitInfo& exit);
 
 }  // namespace carma::core

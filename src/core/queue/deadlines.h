@@ -23,8 +23,8 @@ class Deadlines {
   // called for it.
   std::optional<TaskId> Expired(Time now) const;
   // The first task whose warning (TaskRequest::signal_before) is due but not yet sent
-  // (Attempt::warned). Returns the same task until Forget is called for it, or Watch is called
-  // again with Attempt::warned set.
+  // (Attempt::warned). Returns the same task until Forget removes it or Watch is called for it with
+  // Attempt::warned set.
   std::optional<TaskId> ToWarn(Time now) const;
   std::optional<Time> Next() const;
 

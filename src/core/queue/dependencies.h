@@ -18,12 +18,11 @@ bool DependenciesMet(const TaskRecord& task, const TaskRecords& tasks);
 std::optional<Reason> UnmetDependency(const TaskRecord& task, const TaskRecords& tasks);
 // The first dependency that can never be met: the other task ended differently or never existed.
 std::optional<Reason> NeverMetDependency(const TaskRecord& task, const TaskRecords& tasks);
-// Like NeverMetDependency, but for a task that is not submitted yet. Only dependencies with a
-// known_final are checked. Other dependencies are skipped, because `TaskRecords` might not yet
-// contain a task that has just been accepted.
+// Like NeverMetDependency, but for a task that is not submitted yet. Checks only dependencies with
+// a known_final, because `TaskRecords` might not yet contain a task that has just been accepted.
 std::optional<Reason> NeverMetByEnds(std::vector<Dependency> dependencies);
 
-// When a task ends, fills in Dependency::known_final of the waiting tasks that depend on it. If the
+// Fills in Dependency::known_final of waiting tasks when a task that they depend on ends. If the
 // ended task is requeued, dependent tasks that have not started wait for it to end again.
 class Dependencies {
  public:
@@ -34,10 +33,9 @@ class Dependencies {
     Arrive(id);
     returned_ = true;
   }
-  // Looks up the dependencies of the added tasks so that End can record how they ended.
-  // Dependencies that ended since the last Close are filled in right away, because a task and its
-  // dependency may arrive and end in the same batch of events. Returns the tasks whose dependencies
-  // may have changed.
+  // Looks up the dependencies of the added tasks so that End can record how they ended. Also fills
+  // in those that ended since the last Close, because a task and its dependency may arrive and end
+  // in the same batch of events. Returns the tasks whose dependencies may have changed.
   std::vector<TaskId> Register(TaskRecords& tasks);
   bool AllRegistered() const { return arrivals_.empty(); }
 

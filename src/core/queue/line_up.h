@@ -4,10 +4,12 @@
 // In fair order, tasks are sorted by priority, then by their account's usage relative to its
 // weight, then by the user's usage within the account, then by age. A user without an account
 // counts as an account. A running task is charged as if it kept running for another kRunsOn. Each
-// task returned by Pop counts as running, so users alternate. A line whose wait for a start has
-// reached the configured patience is starving and goes before all other lines, regardless of share
-// and priority. Among starving lines, the one that has waited longest goes first. If a limit keeps
-// the first task of a line from starting, the rest of that line is skipped.
+// task returned by Pop counts as running, so users alternate.
+//
+// A line is starving once it has waited for a start as long as the configured patience. Starving
+// lines go before all other lines, longest wait first, regardless of share and priority.
+//
+// If a limit keeps the first task of a line from starting, the rest of that line is skipped.
 #pragma once
 
 #include <compare>
@@ -27,8 +29,8 @@ namespace carma::core {
 
 // A running task is charged as if it kept running for this much longer.
 inline constexpr Duration kRunsOn{3'600'000};
-// The next time at which the order can change without an event. Shares are computed for the end of
-// the current minute, so the order changes at most once a minute.
+// The next time at which the order can change without an event. Shares are computed as of the end
+// of the current minute, so the order changes at most once a minute.
 Time SharesChange(Time now);
 
 class LineUp {
@@ -42,8 +44,9 @@ class LineUp {
     virtual const TaskRecord* Find(TaskId task) const = 0;
     // The rate at which FairShare would charge the task once it has started.
     virtual double WouldTake(const TaskRecord& task) const = 0;
-    // The limits on starting that apply to this task's whole line. The span must stay valid during
-    // the pass. IsLimited returns whether one of these limits keeps the task from starting now.
+    // BoundsOn returns the limits on starting that apply to this task's whole line; the span must
+    // stay valid during the pass. IsLimited returns whether one of these limits keeps the task from
+    // starting now.
     virtual std::span<const Limits::BoundBy> BoundsOn(const TaskRecord& task) const = 0;
     virtual bool IsLimited(const TaskRecord& task,
                            std::span<const Limits::BoundBy> bounds) const = 0;
@@ -71,8 +74,8 @@ class LineUp {
   };
 
   // The arguments must outlive this object. While it exists, only tasks returned by Pop may leave
-  // the queue. A fair order is valid until the queue or the shares change, until the time returned
-  // by SharesChange, or until a waiting user's patience runs out.
+  // the queue. A fair order becomes invalid when the queue or the shares change, at the time
+  // returned by SharesChange, or when a waiting user's patience runs out.
   LineUp(const WaitingLine& main, const FairShare& shares, const Rules& rules, Time now,
          const Host& host, const std::optional<Newcomer>& newcomer = {});
 
@@ -117,9 +120,9 @@ class LineUp {
     std::size_t line = 0;
     friend auto operator<=>(const Rank&, const Rank&) = default;
   };
-  // A range of ranks_ with its first line on top. In fair order the range contains the lines of one
-  // account, which keep their relative order when the account's share grows. Otherwise it contains
-  // all lines. It becomes a real heap only when a second task is requested.
+  // A range of ranks_ with the best rank at its front. In fair order, each account has a range,
+  // because its lines keep their relative order when its share grows. Otherwise, one range contains
+  // all lines. A range becomes a real heap only when a second task is requested.
   struct Heap {
     std::size_t begin = 0;
     std::size_t size = 0;

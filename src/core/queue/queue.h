@@ -34,10 +34,9 @@ enum class Place : std::uint8_t {
 enum class LineKind : std::uint8_t { kWithGpus, kWithoutGpus };
 LineKind LineKindOf(const TaskRequest& request);
 
-// Position in a queue; higher priority comes first. The main queue keeps the order of submission,
-// so a requeued task gets its old place back. A task whose time slice has ended is the exception:
-// it goes behind the tasks that were waiting. The recovery queue is ordered by the time when tasks
-// entered it.
+// Position in a queue: by priority, then by time of submission, so that a requeued task gets its
+// old position back. Recovery tasks and tasks whose time slice has ended are instead ordered by the
+// time when they entered the queue.
 struct QueueKey {
   std::int64_t less_priority = 0;  // the negated priority, so that the highest comes first
   Time since{};
@@ -56,8 +55,8 @@ LineKey LineOf(const TaskRecord& task);
 struct HolderLine {
   std::string user;  // the user's name
   std::set<QueueKey> tasks;
-  // When this line started waiting: the last start of one of its tasks, or the arrival of its first
-  // task if none has started since the line was last empty.
+  // When this line started waiting: the last start of one of its tasks or, if none has started
+  // since the line was last empty, the arrival of its first task.
   Time waits_since{};
 };
 

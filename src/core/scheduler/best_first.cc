@@ -152,8 +152,9 @@ std::optional<Pick> PickOf(State& state, std::vector<Group>& groups,
   Group* const first = FirstToGo(groups);
   if (first == nullptr) return std::nullopt;
   Pick by_score{.group = first, .gpus = IndicesOf(BestGpus(*first, state.gpus.links))};
-  // In fair order, higher total throughput is no reason to make the user with the least usage wait.
-  // Site rules may depend on other users' tasks, which the simulation does not model.
+  // In fair order, the user with the least usage goes first, even if another start would give a
+  // higher total throughput. Site rules may depend on other users' tasks, which the simulation does
+  // not model.
   if (state.config.lookahead == 0 || state.config.order == QueueOrder::kFair ||
       HasOwnRules(state.config))
     return by_score;
@@ -302,9 +303,9 @@ void NoteStartOf(const State& state, const Group& started, const std::vector<Pla
   }
 }
 
-// Computes new scores on the GPUs that were just taken, for the groups that could not use them
-// before. A GPU's new tasks may make it worthwhile for a group to join them. Returns whether some
-// group can now use one of these GPUs.
+// Computes new scores on the GPUs that were just taken, for groups that could not use them before.
+// A GPU's new tasks may make it worthwhile for a group to join them. Returns whether any group can
+// now use one of these GPUs.
 bool AskAgainOn(const State& state, const std::set<std::size_t>& taken,
                 const std::vector<GpuView>& views, LineLook& look, const LineUp& line) {
   bool any = false;
@@ -363,8 +364,8 @@ std::size_t StartBestOf(State& state, LineLook& look, LineUp& line, std::vector<
   }
 }
 
-// Records which of the tasks still waiting fit on no GPU. Also records whether one of them lacks
-// idle cores, because the tasks that just started may be using those cores.
+// Records which waiting tasks fit on no GPU, and whether any waiting task lacks idle cores. The
+// tasks that just started may be using those cores.
 void NoteWaiting(State& state, LineLook& look) {
   for (const Group& each : look.groups) {
     if (!each.first) continue;
@@ -386,8 +387,8 @@ void StartBestFirst(State& state, std::vector<GpuView>& views, const std::vector
   const std::set<GpuIndex> taken_before = state.passes.taken_since;
   std::set<GpuIndex> checked;  // taken in the first round; the round's tasks were rechecked there
   bool first = true;
-  // True if the next pass is certain to consider the same tasks as this one. In fair order or under
-  // limits, a start may bring other tasks to the front of the queue.
+  // True if the next pass is certain to consider the same tasks as this one. Not certain in fair
+  // order or under limits, where a start may bring other tasks to the front of the queue.
   const bool same_tasks =
       state.queue.Main().size <= static_cast<std::size_t>(state.config.backfill) ||
       (state.config.order == QueueOrder::kFifo && !state.limits.Concerns());

@@ -18,8 +18,8 @@ namespace carma::core {
 
 // ---- events ----
 
-// The server's GPUs. Sent once, before all other events. The list may differ from the one before a
-// restart; the shell has already translated the placements of restored tasks.
+// The server's GPUs. Sent once, before all other events. After a restart, the list may be
+// different; the shell has already translated the placements of restored tasks.
 struct GpusDiscovered {
   std::vector<GpuInfo> gpus;
 };
@@ -33,11 +33,12 @@ struct TaskSubmitted {
   base::CopyOnWrite<TaskRequest> request;
   std::optional<TaskId> by = {};  // the running task whose process submitted it
 };
-// A task from an earlier run of the daemon, or a final task that a user requeues. (AsSubmitted has
-// reset the latter and dropped its estimate, which may be out of date.) The record is used as is.
+// A task from an earlier run of the daemon, or a final task that a user requeues (already reset by
+// AsSubmitted, without its possibly outdated estimate). The record is used as is.
+//
 // Launching, running and stopping tasks get their claims back, and a stopping task is stopped
-// again. Estimates of submitted and estimating tasks are requested again. A queued task that no
-// longer fits because the server now has fewer GPUs stays in the queue with that reason.
+// again. Submitted and estimating tasks are estimated again. A queued task that no longer fits on
+// the server's GPUs stays in the queue with that reason.
 struct TaskRestored {
   TaskRecord record;
 };
@@ -63,8 +64,8 @@ struct HostSampled {
   double used_cpus = 0;
   std::vector<std::pair<TaskId, double>> tasks_cpus;
 };
-// The remaining time of running tasks, derived from the progress they print and from the mean speed
-// of the attempt so far. Tasks that print no progress are omitted.
+// The remaining time of running tasks, computed from the progress that they print and their mean
+// speed in this attempt. Omits tasks that print no progress.
 struct ProgressSeen {
   std::vector<std::pair<TaskId, Duration>> left;
 };
@@ -94,9 +95,9 @@ struct LaunchFailed {
   // True if the daemon itself could not get a file descriptor, a process or memory, so the machine
   // is certainly at fault.
   bool exhausted = false;
-  // True if a lease's process exists but did not start using its GPUs (for example, because it is
-  // suspended), or if the user was not found (perhaps because a directory server is down). The task
-  // is retried indefinitely, with growing delays.
+  // True if the task is retried indefinitely, with growing delays. This happens if a lease's
+  // process exists but did not start using its GPUs (it may be suspended), or if the user was not
+  // found (a directory server may be down).
   bool waits = false;
 };
 // The sharing method of this attempt, chosen by the shell. It is recorded with the task. Sent
@@ -141,16 +142,16 @@ struct PriorityChanged {
   TaskId id{};
   std::int64_t priority = 0;
 };
-// The task's new request, as edited by a user. The task's owner, array and hold do not change. If
-// the task holds GPUs, only its time limit, warning signal, priority and class change. If memory or
-// the number of GPUs has changed, the task is estimated again.
+// The task's new request, as edited by a user. The owner, array and hold do not change. For a task
+// that holds GPUs, only the time limit, warning signal, priority and class change. If memory or the
+// number of GPUs has changed, the task is estimated again.
 struct TaskEdited {
   TaskId id{};
   base::CopyOnWrite<TaskRequest> request;
 };
 // An administrator or the health rules (by_rule) close a GPU to new tasks. Each sets a separate
-// drain, and the GPU is open if neither drain is set. empty_by: when the GPU's tasks are stopped
-// and requeued. The tasks are asked to checkpoint SlotRules::notice earlier.
+// drain, and the GPU is open only if neither is set. At empty_by, the GPU's tasks are stopped and
+// requeued; they are asked to checkpoint SlotRules::notice earlier.
 struct DrainRequested {
   GpuIndex gpu{};
   std::string why;
@@ -164,9 +165,8 @@ struct ResumeRequested {
   bool by_rule = false;
 };
 // The machine will shut down. No more tasks start, not even tasks without GPUs. Running tasks are
-// stopped and requeued at `empty_by`. Before that, they are asked to checkpoint; the notice is the
-// longer of SlotRules::shutdown_notice and SlotRules::notice. Drains of individual GPUs are
-// independent of this event.
+// stopped and requeued at `empty_by`. They are asked to checkpoint earlier, by the longer of
+// SlotRules::shutdown_notice and SlotRules::notice. Drains of individual GPUs are not affected.
 struct ServerClosed {
   std::string why;  // completes "The server is ...": who closed it, and until when
   Time empty_by{};
@@ -177,8 +177,8 @@ struct ServerOpened {};  // the machine does not shut down after all
 struct ReservationsChanged {
   std::vector<ReservedPeriod> periods;
 };
-// A new, validated policy that applies from now on. It must keep the pacing, and must not switch
-// between a mapper that shares GPUs and one that does not. Running tasks keep their GPUs and
+// A new, validated policy that applies from now on. It must have the same pacing. It must not
+// switch between a mapper that shares GPUs and one that does not. Running tasks keep their GPUs and
 // claims. If the new policy ends idle tasks, those already reported as idle are ended.
 struct PolicyChanged {
   explicit PolicyChanged(PolicyConfig to, std::optional<std::vector<Taken>> attempts = {})
@@ -187,7 +187,7 @@ struct PolicyChanged {
   // A pointer, because every Event is as large as the largest one.
   std::shared_ptr<const PolicyConfig> policy;
   // All attempts that count towards gpu_hours limits, ordered by end time. Set only if a limit now
-  // covers a longer period; otherwise the core already has all of them.
+  // covers a longer period than before.
   std::optional<std::vector<Taken>> ended;
 };
 struct WakeUp {};  // the time of the last WakeAt has come
@@ -219,8 +219,8 @@ struct StartTask {
   // True if any sharing method will do because the task will have no neighbours. Others may still
   // join it while it is idle (PolicyConfig::idle_action).
   bool alone = false;
-  // The shell must not limit memory on the task's first GPU to less than this. It is the claim or,
-  // if higher, the predicted bound; 0 if the task was promised no memory.
+  // Minimum for the shell's memory limit on the task's first GPU: the claim or, if higher, the
+  // predicted bound. 0 if the task was promised no memory.
   std::int64_t bound_mib = 0;
   friend bool operator==(const StartTask&, const StartTask&) = default;
 };
@@ -237,9 +237,9 @@ struct WarnTask {
   int attempt = 0;
   friend bool operator==(const WarnTask&, const WarnTask&) = default;
 };
-// The task must leave its GPUs soon (Attempt::leaves_by), so its processes must get the checkpoint
-// signal. Emitted again if the deadline becomes earlier, and after a restart, in case the shell was
-// killed before it had sent the signal.
+// The task must leave its GPUs by `leaves_by`, so its processes must get the checkpoint signal.
+// Emitted again if the deadline becomes earlier. Also emitted again after a restart, in case the
+// shell was killed before it had sent the signal.
 struct AskToSave {
   TaskId id{};
   int attempt = 0;

@@ -45,8 +45,8 @@ bool MayBePreempted(const State& state, const TaskRecord& task, const WholeLine&
          line.preempting.value_or(priority) > priority;
 }
 
-// True if the task can return to the queue with its full time limit. With kInOrder, a task whose
-// time slice has ended goes behind all tasks of equal or higher priority.
+// True if the task may return to the queue, with its full time limit, ahead of a waiting task. With
+// kInOrder, a task whose time slice has ended goes ahead only of tasks of lower priority.
 bool MayComeBack(const State& state, const TaskRecord& task, const WholeLine& line) {
   const bool in_order = line.pass == Pass::kInOrder;
   const bool before_some = PriorityOf(state.config, task.request) > line.lowest;
@@ -120,8 +120,8 @@ std::optional<Time> EndOn(const State& state, GpuIndex index, Time at, const Who
       latest = std::max(at, from + *task.request->time_limit) + kEnding;
     }
     if (task.state != TaskState::kStopping && MayComeBack(state, task, line)) latest.reset();
-    // A task is asked to leave as soon as its departure makes room for another task, and at the
-    // latest when all other tasks on its GPU have ended.
+    // A task is asked to leave once its departure makes room for another task, at the latest when
+    // all other tasks on its GPU have ended.
     if (line.by_turns && latest) *latest += state.config.slots.notice;
     if (line.by_turns && LeavesByTurn(state, task, line)) {
       const Time over = task.attempt->started.value_or(at) + TurnOf(state.config.slots, task);
@@ -164,8 +164,8 @@ WholeLine WholeLineOf(const State& state, const std::vector<const TaskRecord*>& 
 }
 
 // The starts that become possible when time slices end, up to the first task that needs linked
-// GPUs. Empty if GPUs are shared, because then several tasks might have to leave for one start.
-// Also empty if GPUs are reserved or tasks wait for recovery.
+// GPUs. Empty if GPUs are shared (several tasks might have to leave for one start), if GPUs are
+// reserved, or if tasks wait for recovery.
 std::vector<std::optional<Time>> StartsByTurns(const State& state, Time at,
                                                const std::vector<const TaskRecord*>& in_line,
                                                WholeLine line) {
@@ -289,8 +289,8 @@ std::map<TaskId, ExpectedStart> ExpectedStarts(const State& state, Time at,
   const Pass pass = all.pass;
   if (by_host != line.end() && pass != Pass::kInOrder) return {};
   line.erase(by_host, line.end());
-  // If the queue is served in order, a task is not delayed by the tasks behind it. Otherwise it may
-  // be delayed by any task, but `line` might not contain all tasks.
+  // If the queue is served in order, a task is delayed only by tasks ahead of it. Otherwise any
+  // task may delay it, but `line` might not contain all tasks.
   const bool all_known = line.size() <= kLongestTold;
   if (pass == Pass::kInOrder || !all_known) line.resize(std::min(line.size(), most));
   if (line.empty()) return {};

@@ -29,8 +29,8 @@ struct Closed {
 };
 
 // Merges sentences that differ only in the GPU number: "each of GPUs 0-3". GPUs whose tasks started
-// together settle at times that are only milliseconds apart, so the merged sentence contains the
-// latest time.
+// together settle within milliseconds of each other, so the merged sentence contains the latest
+// time.
 std::vector<std::string> Sentences(const std::vector<const Closed*>& closed) {
   struct Group {
     std::string_view before, after;
@@ -155,8 +155,8 @@ Reason ReasonBehind(const State& state, const TaskRecord& task, TaskId first) {
                       base::FormatSpan(state.config.fair.half_life), base::FormatSpan(kRunsOn))};
 }
 
-// Describes the GPUs that are or will be kept free for the task. Empty if there are none, for
-// example because it is the head of the queue and no task may overtake it.
+// Describes the GPUs that are or will be kept free for the task. Empty if there are none. For
+// example, none are kept for the head of a queue that no task may overtake.
 std::string WhatIsKeptFor(const State& state, const TaskRecord& task, Time at) {
   if (state.recovery_hold.task() == task.id) {
     const std::span<const GpuIndex> gpus = state.recovery_hold.gpus();

@@ -13,8 +13,8 @@
 namespace carma::core {
 namespace {
 
-// Cores and memory are kept for the head of a queue after the same waiting time as GPUs. If both
-// heads have waited that long, the one that has waited longer gets them.
+// The queue head for which cores and memory are kept. They are kept after the same waiting time as
+// GPUs (pass_limit). If both queue heads have waited that long, the longer wait decides.
 std::optional<TaskId> HostKeptFor(const State& state, Time at) {
   const Passed* longest = nullptr;
   for (const Passed* each : {&state.heads.short_of_host, &state.heads.without_gpus}) {
@@ -42,8 +42,8 @@ bool GpusTake(const State& state, const TaskRecord& task) {
 
 HostView HostFor(const State& state, TaskId task, Time at) {
   const std::optional<TaskId> kept = HostKeptFor(state, at);
-  // The task for which GPUs are kept may also use the kept cores and memory. Otherwise two tasks
-  // could deadlock, one waiting for the cores and the other for the GPUs.
+  // The task for which GPUs are kept may also use cores and memory that are kept for another task.
+  // Otherwise the two could deadlock, one waiting for the cores and the other for the GPUs.
   if (!kept || *kept == task || state.recovery_hold.task() == task)
     return state.machine.books.View();
   return state.machine.books.ViewWithout(*kept,

@@ -51,9 +51,8 @@ std::optional<double> ActivityNow(const State& state, TaskId id) {
   return most;
 }
 
-// The peak on the GPUs other than the first, relative to the highest peak (Profile::others_share),
-// as observed in this attempt. Empty after a daemon restart, because only the highest peak over all
-// GPUs is still known.
+// The peak on all GPUs but the first, relative to the highest peak (Profile::others_share), as
+// observed in this attempt. Empty after a daemon restart, which preserves only the highest peak.
 std::optional<double> OthersShare(const State& state, TaskId id) {
   return state.LifeOf(id).restored ? std::nullopt : state.ledger.OthersShareOf(id);
 }
@@ -66,8 +65,8 @@ void NoteActivity(State& state, TaskId id) {
   life.active_at = state.now;
 }
 
-// The number of hardware threads that the task is expected to keep busy. Taken from running tasks
-// of its kind, else from earlier runs, else from the mean per GPU over all running tasks.
+// Number of hardware threads that the task is expected to keep busy: the measured value of running
+// tasks of its kind, else of earlier runs, else the mean per GPU over all running tasks.
 double UsesCpus(const State& state, const TaskRecord& task) {
   if (!state.machine.use || task.request->gpus < 1) return 0;
   const Lesson* lesson = state.lessons.Of(task);
@@ -176,8 +175,9 @@ void LearnActivity(State& state, GpuIndex index) {
                           });
   if (take_turns) return;
   const double share = gpu.info.compute;
-  // Nothing is learned on a part of a GPU if the task fills it or has neighbours. A task that fills
-  // the part might use more of a whole GPU, and it is unknown how the activities of parts add up.
+  // On a part of a GPU, activity is learned only from a task that is alone and does not fill the
+  // part. A task that fills the part might use more of a whole GPU. It is unknown how the
+  // activities of parts add up.
   if (share < 1 && (residents.size() > 1 || seen->sm_active > kFull)) return;
   const double sm_active = share * seen->sm_active;
   const Resident& resident = residents[seen->resident];
@@ -260,9 +260,10 @@ void CountIdleCpus(State& state) {
   state.machine.idle_cpus = idle;
 }
 
-// Fills in the GPU's activity from the last sample, adjusted for the tasks that are running now.
-// The sample's mean is too low if a task appeared partway through its window. A task whose activity
-// is already known counts even if it has not appeared in a sample yet.
+// Fills in the GPU's activity from the last sample, adjusted for the tasks that are running now. A
+// task that appeared partway through the sample's window makes the mean too low, so the mean is
+// scaled up. A task whose activity is already known counts even if it has not appeared in a sample
+// yet.
 void ShowActivity(const State& state, GpuIndex index, Time at, GpuView& view) {
   const GpuSample& sample = *state.gpus.all[Number(index)].sample;
   view.sm_active = sample.sm_active;
@@ -294,9 +295,9 @@ void ShowActivity(const State& state, GpuIndex index, Time at, GpuView& view) {
 }
 
 // If the bound were promised, the first task of a kind would wait for an empty GPU while the
-// by-work mapper fills every gap with other tasks. Such a task hardly ever needs that much memory.
-// Once something has been learned about the task's kind, or after an OOM, this prediction is no
-// longer used.
+// by-work mapper fills every gap with other tasks. The task hardly ever needs that much memory. The
+// likely value is no longer used once tasks of the kind have been observed or the task has run out
+// of memory.
 std::optional<std::int64_t> LikelyMib(const State& state, const TaskRecord& task) {
   if (!state.config.plateau_after || !state.config.use_given_memory || task.ooms > 0 ||
       !task.estimate)
@@ -333,9 +334,9 @@ void ReconsiderAtTurns(State& state) {
 Need NeedNow(const State& state, const TaskRecord& task) {
   const Profile profile = ProfileNow(state, task);
   Need need = NeedOf(state.config, task, profile);
-  // A later attempt that ended for another reason may have used more memory, so at least its peak
-  // is requested. The server may have smaller GPUs than before, so the demand is limited to what
-  // they can provide.
+  // Request at least the task's peak: a later attempt that ended for another reason may have used
+  // more memory than retry_free_mib. Request no more than the server's GPUs provide, because they
+  // may be smaller than before.
   if (task.retry_free_mib) {
     need.retry_free_mib =
         std::min(std::max(*task.retry_free_mib, task.peak_mib), MostFor(state, task.request));

@@ -18,8 +18,8 @@ void LookAtResidents(State& state, GpuIndex gpu);
 void LearnActivity(State& state, GpuIndex gpu);
 // The predicted progress of a running task, in seconds of its solo run time.
 double DoneS(const State& state, TaskId task);
-// The task's remaining solo run time in seconds, based on its own progress or, if that is unknown,
-// on earlier runs. For a waiting task it is the full run time. Empty if unknown.
+// The task's remaining solo run time in seconds, based on its own progress or else on earlier runs.
+// For a waiting task, the full run time. Empty if unknown.
 std::optional<double> LeftS(const State& state, const TaskRecord& task);
 // The task's profile as observed during the attempt that is ending.
 Profile SeenOf(const State& state, const TaskRecord& task);
@@ -30,9 +30,9 @@ void AddWhere(const State& state, const TaskRequest& request,
               std::shared_ptr<const GpuChoice> choice, Need& need);
 void CountIdleCpus(State& state);
 void ShowActivity(const State& state, GpuIndex gpu, Time at, GpuView& view);
-// The most likely memory usage of a task with a large, unconfirmed prediction. Promised instead of
-// the bound, which remains the limit under MPS. Empty if the bound, or a lesson from other tasks,
-// is promised.
+// The most likely memory usage of a task with a large prediction that no run has confirmed. It is
+// promised instead of the bound, which remains the limit under MPS. Empty if the bound or a lesson
+// from other tasks is promised.
 std::optional<std::int64_t> LikelyMib(const State& state, const TaskRecord& task);
 // When the waiting task may begin to take turns with others (kTurnsAfter), or empty if it already
 // may.

@@ -40,8 +40,8 @@ std::optional<LimitHit> LimitOn(const State& state, const TaskRecord& task, Time
 Limits::Wants WantsOf(const State& state, const TaskRecord& task);
 Limits::Wants WantsOf(const State& state, const Need& need);
 bool IsLimited(const State& state, const TaskRecord& task);
-// The time at which the task became a head of its queue. In fair order the heads alternate, and
-// each keeps its own waiting time, which starts over when the task is held.
+// When the task became a head of its queue. In fair order, the heads alternate. Each keeps its own
+// waiting time, which starts over when the task is held.
 Time HeadSince(State& state, TaskId id);
 // How many other tasks have overtaken the head of the main queue since HeadSince.
 int TimesPassed(const State& state);

@@ -8,12 +8,12 @@
 
 namespace carma::core {
 
-// The strict rules of the original: "thesis" (August 2025) or "v2" (November 2025). `base` provides
-// what the original leaves to the user: the mapper, the SM cap, floor and margin (if the policy has
-// them), and whether estimates are used. It also provides the settings for which the original has
-// no rule: stale_after, without_activity, max_launch_failures, max_node_failures,
-// max_victim_restarts, MIG instances, and idle holders. The shell sets the length of the window
-// (92 s for thesis, 30 s for v2). Returns kInvalid for any other name.
+// Returns the rules of the original system: "thesis" (August 2025) or "v2" (November 2025). Returns
+// kInvalid for any other name. `base` provides what the original leaves to the user: the mapper,
+// the SM cap, floor and margin (if the policy has them), and whether estimates are used. `base`
+// also provides the settings for which the original has no rule: stale_after, without_activity,
+// max_launch_failures, max_node_failures, max_victim_restarts, MIG instances, and idle holders. The
+// shell sets the length of the window (92 s for thesis, 30 s for v2).
 Result<PolicyConfig> AsPublished(std::string_view era, PolicyConfig base);
 
 }  // namespace carma::core

@@ -31,8 +31,8 @@ bool KeptBelowGpu(const State& state, const TaskRecord& task) {
          });
 }
 
-// The unpromised memory on the fullest GPU of the task's last attempt. For a task without an
-// estimate, this is the only amount that is known to be too small.
+// The unpromised memory on the fullest GPU of the task's last attempt. If the task has no estimate,
+// this is the only amount known to be too small.
 std::int64_t RoomItHadMib(const State& state, const TaskRecord& task) {
   std::optional<std::int64_t> least_mib;
   for (const Placement& placement : task.attempt->placement) {

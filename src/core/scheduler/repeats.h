@@ -1,5 +1,5 @@
-// Slows down tasks that are requeued, or submit another task, within a minute of starting. After
-// the first repetition, each further one in a row is delayed, twice as long each time.
+// Delays tasks that are requeued, or that submit another task, within a minute of starting. The
+// first repetition is not delayed. The delay doubles with each further repetition in a row.
 #pragma once
 
 #include "core/scheduler/scheduler_state.h"

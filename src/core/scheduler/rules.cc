@@ -8,7 +8,7 @@
 namespace carma::core {
 
 void Rules::Decide() {
-  // In fair order another task may have become the head since the last pass. If GPUs must be kept
+  // In fair order, another task may have become the head since the last pass. If GPUs must be kept
   // because the head has waited too long, they must be kept for the current head.
   PassLine line(core_);
   if (core_.heads.passed.task && core_.config.order == QueueOrder::kFair &&

@@ -25,7 +25,7 @@ class Rules {
 
   // Adjusts a GPU's view before guards and mappers see it.
   virtual void Show(GpuView&) const {}
-  // Requirements of a task that is placed on an idle GPU without consulting the mapper.
+  // Memory requirement of a task that is placed on an idle GPU without consulting the mapper.
   virtual Need OnIdleGpu(Need need) const;
 
   // Called when a task enters the recovery queue.

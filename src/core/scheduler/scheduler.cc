@@ -25,8 +25,8 @@ State::State(PolicyConfig policy) : config(std::move(policy)), shares(config.fai
   rules = MakeRules(*this);
 }
 
-// If the mapper does not change, it keeps its state, so that round robin does not start over. A
-// mapper that chooses the task is recreated, because its only state is a copy of the configuration.
+// An unchanged mapper keeps its state, so that round robin does not start over. A mapper that
+// chooses the task is recreated, because its only state is a copy of the configuration.
 void State::UseMapper() {
   const MapperEntry* wanted = FindMapper(config.mapper);
   CARMA_CHECK(wanted != nullptr, "the policy was not validated: no such mapper");
@@ -51,8 +51,8 @@ std::vector<Action> Scheduler::HandleAll(Time now, const std::vector<Event>& eve
     std::visit([&state](const auto& each) { state.On(each); }, event);
   state.limits.Advance(now);
   core::SettleReservations(state);
-  // A restored task may already have ended before its time limit; the shell reports this next. So
-  // the step that restores tasks does not enforce time limits.
+  // A restored task may have ended before its time limit, but the shell reports this only after
+  // this step. Time limits are therefore not enforced in the step that restores tasks.
   const auto restored = [](const Event& event) {
     return std::holds_alternative<TaskRestored>(event);
   };

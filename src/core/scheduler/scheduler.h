@@ -96,14 +96,14 @@ class Scheduler {
   // Checks whether the machine's own cores and memory let the task start.
   HostVerdict HostFor(const TaskRequest& request, Time now) const;
 
-  // Number of queued tasks that go before a new task: the tasks of its main queue (with or without
-  // GPUs), and recovery tasks if they block that queue (recovery_blocks). Tasks that wait for a
-  // user, a time, another task or their array do not count.
+  // Number of queued tasks that go before a new task. Counts the tasks of its main queue (with or
+  // without GPUs), and recovery tasks if they block that queue (recovery_blocks). Does not count
+  // tasks that wait for a user, a time, another task or their array.
   std::size_t AheadOf(const TaskRequest& request) const;
 
-  // The limit that forbids submitting `more` tasks like this one: either one that waiting cannot
-  // satisfy, or one on the number of unfinished tasks. Other limits only make a task wait (kLimit).
-  // For `counted` and `beside`, see Limits::AgainstQueueing.
+  // The limit that forbids submitting `more` tasks like this one: a limit on the number of
+  // unfinished tasks, or one that the task would exceed however long it waited. Other limits only
+  // make a task wait (kLimit). For `counted` and `beside`, see Limits::AgainstQueueing.
   std::optional<LimitHit> LimitOnSubmission(const TaskRequest& request, std::size_t more,
                                             const TaskRequest* counted = nullptr,
                                             std::span<const AlikeTasks> beside = {}) const;

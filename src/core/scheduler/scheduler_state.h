@@ -1,12 +1,10 @@
 // The scheduler's state; private to core. Its members are the records, the event handlers (On) and
-// the steps of a task's life. Decisions are made by functions of the state, with one header for
-// each subject: waiting.h (the places of waiting tasks), line.h and best_first.h (which task starts
+// the steps of a task's life. Functions of the state make the decisions, with one header for each
+// subject: waiting.h (positions of waiting tasks), line.h and best_first.h (which task starts
 // next), placement.h (on which GPUs), host_line.h (the machine's cores and memory), recovery.h (out
 // of memory), time_slices.h (time slices, preemption, server shutdown), learning.h (lessons from
-// running tasks), repeats.h (tasks that keep restarting), expecting.h (expected starts),
-// explain.h (reasons), books.h (consistency). Independent parts have classes of their own: Queue,
-// LineUp, FairShare, Limits, Ledger, Dependencies, Arrays, Deadlines, Lessons, RecoveryHold,
-// ReservationBook, LaunchTrouble, PreemptionPlan.
+// running tasks), repeats.h (tasks that keep restarting), expecting.h (expected starts), explain.h
+// (reasons), books.h (consistency).
 #pragma once
 
 #include <limits>
@@ -72,9 +70,8 @@ struct Life {
   std::optional<Time> stop_sent;  // when carmad stopped the current attempt
   std::optional<Time> ended;      // when the last attempt's process exited
   int repeats = 0;                // early requeues in a row (repeats.h)
-  // Time at which the task first became the head of its queue, shifted by the total time for which
-  // a limit has kept it from starting. overtakes_before is the value of Heads::overtakes at that
-  // time.
+  // When the task first became the head of its queue, plus the total time for which a limit has
+  // kept it from starting. overtakes_before: the value of Heads::overtakes at that time.
   std::optional<Time> head_since;
   std::optional<Time> limited_since;  // a limit keeps it from starting now
   int overtakes_before = 0;
@@ -112,8 +109,8 @@ inline constexpr TaskId kNewcomer{std::numeric_limits<std::uint64_t>::max()};
 
 inline constexpr double kNotThere = -std::numeric_limits<double>::infinity();
 
-// Tasks of equal priority and equal needs, in queue order. The first task still waiting represents
-// all of them. In fair order all tasks of a group belong to one line.
+// Tasks of equal priority and equal needs, in queue order. The first one still waiting represents
+// the group. In fair order, all tasks of a group belong to one line.
 struct Group {
   std::size_t hash = 0;
   std::int64_t priority = 0;
@@ -175,8 +172,8 @@ struct Heads {
   int overtakes = 0;        // number of tasks that have overtaken a head of the main queue
   std::uint64_t noted = 0;  // OrderChanges when `passed` was set
   // A task that was at the head of the main queue and lacked only CPU cores or main memory.
-  // short_of_host_first: true if it is still the head. Otherwise no cores or memory are kept for
-  // it, so the tasks now ahead of it may use them.
+  // short_of_host_first: true if it is still the head. If false, nothing is kept for it, so the
+  // tasks now ahead of it may use the cores and memory.
   Passed short_of_host;
   bool short_of_host_first = false;
   Passed without_gpus;  // the head of the queue without GPUs, while it waits
@@ -190,15 +187,15 @@ struct Passes {
   TaskSet refused;
   TaskSet unplaceable;  // refused tasks that did not fit on any GPU
   // GPUs where a task has started since all GPUs were last checked. A waiting task might now have
-  // better neighbours on these GPUs, and the start might allow tasks further back in the queue to
-  // be considered.
+  // better neighbours there. The start might also allow tasks further back in the queue to be
+  // considered.
   std::set<GpuIndex> taken_since;
   bool gave_up_place = false;  // a start in this pass freed GPUs that were kept for its task
   bool waiting_pays = false;   // look-ahead starts no task even though some fit
   // The next time at which one of the considered tasks can begin to take turns (TakesTurnsAt).
   std::optional<Time> next_turns;
-  // True if one of the considered tasks waits for idle cores. Its expected usage changes with each
-  // sample.
+  // True if one of the considered tasks is waiting for idle cores. Passes are then repeated after
+  // each HostSampled.
   bool lacks_cores = false;
   LineLook memory;
 

@@ -25,8 +25,8 @@ namespace {
 constexpr Duration kLooksApart{1'000};
 // Maximum number of queued tasks for which running tasks are asked to make room.
 constexpr std::size_t kRoomLooks = 32;
-// How long freed GPUs are kept for a task after the last GPU has become free. The task may have to
-// wait for a sample, or for an activity window that no longer includes the task that left.
+// How long freed GPUs are kept for a task after the last of them has become free. The task may have
+// to wait for a sample, or for an activity window that no longer includes the task that left.
 constexpr Duration kPlaceKept{120'000};
 
 // True if the policy uses time slices or preemption.
@@ -157,10 +157,11 @@ StopCause LeavesFor(const State& state, const TaskRecord& running, const TaskRec
   return StopCause::kNone;
 }
 
-// The tasks that may have to leave for the waiting task, in this order: tasks already asked to
-// leave, by deadline; preemptible tasks, lowest priority and shortest run time first; tasks with
-// time slices, by the start of the slice. The first group is sorted by deadline so that asking more
-// tasks to leave does not affect an earlier waiting task.
+// The tasks that may have to leave for the waiting task, in this order:
+// - tasks already asked to leave, by deadline, so that asking more tasks to leave does not affect
+//   an earlier waiting task;
+// - preemptible tasks, lowest priority and shortest run time first;
+// - tasks with time slices, by the start of the slice.
 std::vector<TaskId> LeaversFor(const State& state, const TaskRecord& waiting) {
   struct Leaver {
     Time leaves_by = Time::max();  // deadline, if it was already asked to leave
@@ -343,7 +344,8 @@ bool GoesOnLater(const State& state, const TaskRecord& task) {
   if (!task.request->requeue || (!attempt.slot_notice && !attempt.warned)) return false;
   if (!SaysItSaved(state.config.slots, task.request, task.exit)) return false;
   // Without a checkpoint notice, death by a signal does not prove that the task saved its work.
-  // Many programs that cannot checkpoint are killed by the warning signal before their time limit.
+  // Many programs that cannot checkpoint are killed by the warning signal that precedes their time
+  // limit.
   return attempt.slot_notice || task.exit->signal == 0;
 }
 
@@ -419,16 +421,16 @@ std::optional<TaskId> KeptFor(const State& state, const GpuState& gpu, Time at) 
       state.queue.PlaceOf(gpu.kept_place->task) != Place::kEligible) {
     return std::nullopt;
   }
-  // While no task may overtake the head of the queue, GPUs are not kept for other tasks. This GPU
-  // may be the only one that the head can use.
+  // While no task may overtake the head of the queue, GPUs are kept only for the head, because this
+  // GPU may be the only one that it can use.
   if (FirstOnly(state) && state.heads.passed.task &&
       *state.heads.passed.task != gpu.kept_place->task)
     return std::nullopt;
   return gpu.kept_place->task;
 }
 
-// Adds to a waiting task's reason which task will make room for it. A task that was preempted or
-// used up its time slice still shows that as its reason code.
+// Adds to a waiting task's reason which task will make room for it. If the task was preempted or
+// used up its time slice, the reason code still says so.
 Reason WithTurns(const State& state, const TaskRecord& task, Reason reason) {
   const auto made = std::ranges::find(state.preemptions.room_for, task.id,
                                       &std::pair<const TaskId, TaskId>::second);

@@ -15,7 +15,7 @@ struct Trial {
 
 // Runs the guards for the machine and for every GPU. Returns kNotNow if the new task would be too
 // far back in the queue to be considered (AheadOf, PolicyConfig::backfill). Every task that
-// `request` depends on must exist, and known_final must be set for those that have ended.
+// `request` depends on must exist; known_final must be set for those that have ended.
 Trial Try(const Scheduler& scheduler, const TaskRequest& request,
           const std::optional<Estimate>& estimate, Time now);
 

@@ -5,9 +5,9 @@
 namespace carma::core {
 namespace {
 
-// Maximum number of tasks to sort in one step. Thousands of tasks may be waiting for the same task
-// to end, and the shell writes all changes made in a step together. The remaining tasks are sorted
-// in the next steps.
+// Maximum number of waiting tasks to sort in one step; the rest are sorted in the next steps.
+// Thousands of tasks may be waiting for the same task to end, and the shell writes all changes of a
+// step at once.
 constexpr std::size_t kMostSorted = 1'000;
 
 // The task's place in the queue if its array had no limit.

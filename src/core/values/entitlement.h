@@ -59,8 +59,9 @@ struct FairRules {
   std::vector<ShareWeight> weights;
 };
 
-// A limit on a set of tasks. In `user`, `account` and `qos`, a name selects that user, account or
-// class only, "*" limits each one separately, and an empty value limits all of them together.
+// A limit on a set of tasks. In `user`, `account` and `qos`, a name applies the limit to that user,
+// account or class only. "*" limits each one separately, and an empty value limits all of them
+// together.
 struct LimitRule {
   std::string user;
   std::string account;

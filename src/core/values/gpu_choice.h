@@ -14,8 +14,8 @@
 
 namespace carma::core {
 
-// True if `wanted` names that GPU model. Each word of `wanted` must occur in the model's name as a
-// whole word and in the same order; case, blanks and dashes are ignored. "a100", "A100-40" and
+// True if `wanted` names that GPU model. All words of `wanted` must occur in the model's name as
+// whole words and in the same order. Case, blanks and dashes are ignored. "a100", "A100-40" and
 // "nvidia_a100-sxm4-40gb" name "NVIDIA A100-SXM4-40GB", but "a10", "100" and "a40" do not.
 // "rtx4090" names "NVIDIA GeForce RTX 4090".
 bool NamesType(std::string_view wanted, std::string_view model);

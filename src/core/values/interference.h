@@ -16,14 +16,14 @@ struct Load {
   double sensitivity = 0;  // s
   double pressure = 0;     // p
   // Under MPS, tasks of one user compute side by side, and tasks of different users take turns. 0
-  // for every task if all tasks are treated as one user's.
+  // for every task if users do not take turns.
   std::uint32_t user = 0;
   friend bool operator==(const Load&, const Load&) = default;
 };
 
 // Flag in Load::user for a task that is not an MPS client although its GPU is shared under MPS.
-// Such a task takes turns with all other tasks. The remaining bits, the task number, make the value
-// unique.
+// Such a task takes turns with all other tasks, so the remaining bits, the task number, make its
+// value unique.
 inline constexpr std::uint32_t kNoMpsClient = 0x8000'0000;
 
 // The SM activity and sensitivity assumed for an unknown task. Its pressure equals its activity.
@@ -37,8 +37,8 @@ Load LoadOf(const Profile& profile);
 // anchors. docs/inside/simulator.md presents the evidence.
 struct Interference {
   double mps_saturation = 1.05;  // sum of u_i * speed_i never exceeds this under MPS
-  // Optional cost of oversubscription. It lowers a GPU's throughput limit to 1.05 / (1 + cost *
-  // (sum of u_i - 1.05)). The value is 0, because the limit did not fall in the measured run.
+  // Optional cost of oversubscription, which lowers a GPU's throughput limit to 1.05 / (1 + cost *
+  // (sum of u_i - 1.05)). It is 0 because the limit did not fall in the measured run.
   double mps_oversubscription = 0;
   double streams_a = 1.5;  // slowdown_i = 1 + a * g_i * sum g_j, g = 1 - (1-u)^q
   double streams_q = 1.7;
@@ -53,10 +53,12 @@ inline constexpr double kStreamsSaturation = 1.0;
 Load AsTurns(const Interference& model, Load load);
 
 // Writes to `speeds` (same length as `loads`) the speed of each resident of one GPU relative to
-// running alone, in (0, 1]. `sharing` is kMps or kStreams. MPS: 1/(1 + s_i * sum of the others' p),
-// scaled down together at saturation. Streams: 1/(1 + a * g_i * sum of the others' g), scaled down
-// in the same way. MPS with several users: the MPS formula applies among the tasks of one user, and
-// the streams formula among the users, each with the total activity of the user's tasks.
+// running alone, in (0, 1]. `sharing` is kMps or kStreams. At saturation, all speeds are scaled
+// down together.
+// - MPS: 1/(1 + s_i * sum of the others' p).
+// - Streams: 1/(1 + a * g_i * sum of the others' g).
+// - MPS with several users: the MPS formula among the tasks of each user, and the streams formula
+//   among the users, each with the total activity of their tasks.
 void Speeds(const Interference& model, SharingMethod sharing, std::span<const Load> loads,
             std::span<double> speeds);
 
@@ -64,7 +66,7 @@ void Speeds(const Interference& model, SharingMethod sharing, std::span<const Lo
 bool OfSeveralUsers(std::span<const Load> loads);
 
 // The GPU's SM activity, 0..1. MPS: 1 - prod (1 - u_i)^e. Streams: min(0.99, sum u_i * speed_i),
-// with the current speeds. The streams formula also holds under MPS when several users take turns.
+// with the current speeds. If several users take turns under MPS, the streams formula applies.
 double SmActivity(const Interference& model, SharingMethod sharing, std::span<const Load> loads,
                   std::span<const double> speeds);
 

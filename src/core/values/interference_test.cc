@@ -56,9 +56,9 @@ TEST(Speeds, OversubscriptionLowersThroughputOnlyIfConfigured) {
   EXPECT_NEAR(delivered, 1.05 / (1 + 0.2 * (2.1 - 1.05)), 1e-12);
 }
 
-// From chapter 4 of the dissertation: a ResNet-like task with a solo SM activity of 0.30 takes
-// about 1.2 / 1.4 / 2.2 times as long per epoch when 2 / 3 / 7 such tasks share the GPU. With seven
-// tasks, saturation sets the limit.
+// From chapter 4 of the dissertation: when 2 / 3 / 7 ResNet-like tasks with a solo SM activity of
+// 0.30 share a GPU, each epoch takes about 1.2 / 1.4 / 2.2 times as long. With seven tasks,
+// saturation sets the limit.
 TEST(Speeds, UnderMpsMeetTheAnchorsOfSmallTasks) {
   const Load load{0.3, 0.707, 0.3 * 0.959};
   const auto slowdown = [&](std::size_t n) {

@@ -20,14 +20,15 @@ struct MpsParameters {
   friend bool operator==(const MpsParameters&, const MpsParameters&) = default;
 };
 
-// sm_active: SM activity u of the task when it runs alone, 0..1. Under MPS, tasks with many small
-// kernels lose and tasks with few large kernels win. The kernel size of a convolutional network is
-// estimated from its batch per layer, g = (batch / 128) * (60 / layers):
-//   s = 0.784 * u * g^-0.729,  p = 1.476 * u * g^0.543.
-// If the number of layers is unknown: s = 0.787 * sqrt(u) * (128 / batch)^0.740, p = 1.757 * u^2 *
-// (batch / 128)^0.658; if the batch size is unknown, 64 is assumed. Transformers: s = 0.485, p =
-// 0.649 * u. Fitted on one measured run of 58 tasks of ten architectures; docs/inside/simulator.md
-// has the errors for architectures that were held out of the fit.
+// Under MPS, tasks with many small kernels lose and tasks with few large kernels win. sm_active: SM
+// activity u of the task when it runs alone, 0..1.
+// - Convolutional networks: s = 0.784 * u * g^-0.729, p = 1.476 * u * g^0.543. The kernel size g is
+//   estimated from the batch per layer: g = (batch / 128) * (60 / layers).
+// - If the number of layers is unknown: s = 0.787 * sqrt(u) * (128 / batch)^0.740 and p = 1.757 *
+//   u^2 * (batch / 128)^0.658. An unknown batch size counts as 64.
+// - Transformers: s = 0.485, p = 0.649 * u.
+// Fitted on one measured run of 58 tasks of ten architectures; docs/inside/simulator.md has the
+// errors for architectures that were held out of the fit.
 MpsParameters GuessMps(double sm_active, const TaskTraits& traits);
 
 // The kernel size g of a convolutional network, clamped to the fitted range. Empty for transformers

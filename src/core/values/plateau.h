@@ -9,8 +9,8 @@
 namespace carma::core {
 
 // Returns how much memory to promise a task that is on a plateau: its peak plus 3 % plus 300 MiB.
-// The allowance is needed because samples taken once a second miss short peaks, and algorithm
-// searches (cuDNN) differ between runs.
+// The allowance covers short peaks, which samples taken once a second miss, and algorithm searches
+// (cuDNN), which differ between runs.
 std::int64_t NeedAfterPlateau(std::int64_t peak_mib);
 
 class Plateau {

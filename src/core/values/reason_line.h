@@ -18,8 +18,9 @@ std::string AsSentence(std::string_view clause);  // the reverse
 std::string CanNeverRun(std::string_view name, std::string_view reason);
 // The reason code at the beginning of a line produced by ReasonLine. kNone if the line has none.
 ReasonCode ReasonOfLine(std::string_view line);
-// Remove what the task wrote to its error stream, so that the result can be shown to anyone. They
-// accept a reason's sentence, a line from ReasonLine, and ExitInfo::detail, respectively.
+// Remove what the task wrote to its error stream, so that the result can be shown to anyone.
+// PublicText takes a reason's sentence, PublicLine a line from ReasonLine, and PublicDetail an
+// ExitInfo::detail.
 std::string PublicText(ReasonCode code, std::string_view text);
 std::string PublicLine(std::string_view line);
 std::string PublicDetail(std::string_view detail);

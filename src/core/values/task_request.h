@@ -26,8 +26,9 @@ inline constexpr std::array<std::pair<DependencyKind, std::string_view>, 3> kDep
 struct Dependency {
   TaskId task{};
   DependencyKind kind = DependencyKind::kAfterOk;
-  // Final state of `task` once it has left the core; the shell fills it in. Empty while `task` is
-  // in the core, unless `task` was requeued after the task that depends on it had started.
+  // Final state of `task`, filled in by the shell once `task` has left the core. Empty while `task`
+  // is in the core. Exception: if `task` was requeued after the task that depends on it had
+  // started, its final state stays here.
   std::optional<TaskState> known_final;
 
   static void VisitFields(auto& field, auto& dependency) {
@@ -55,9 +56,9 @@ inline constexpr int kMaxRecoveries = 1000;
 inline constexpr int kMaxCpus = 65'536;
 inline constexpr std::int64_t kMaxHostMemoryMib = std::int64_t{1} << 30;  // 1 PiB
 inline constexpr std::int64_t kMaxArrayIndex = 1'000'000'000;
-// True if the text can be a GPU index or UUID.
+// True if the text could be a GPU index or UUID.
 bool IsGpuName(std::string_view name);
-// True if the text can be part of a GPU model's name: letters, digits, blanks and "-_.", as in
+// True if the text could be part of a GPU model's name: letters, digits, blanks and "-_.", as in
 // "a100" or "RTX 6000".
 bool IsGpuTypeWord(std::string_view word);
 inline constexpr base::FieldRule kGpuNames{.max_bytes = 64,

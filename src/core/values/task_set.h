@@ -1,5 +1,5 @@
-// A set of task ids that is fast enough for thousands of insertions and look-ups per decision. It
-// occupies one block of memory, and its order is not observable. Private to core.
+// A set of task ids, fast enough for thousands of insertions and lookups per decision. It occupies
+// one block of memory, and its order is not observable. Private to core.
 #pragma once
 
 #include <bit>
