@@ -61,8 +61,8 @@ bool Ends::NeedsMpsEvidence(const task::ShimEvent& event, const core::TaskRecord
          !task::FindMpsFaultText(event.stderr_tail);
 }
 
-// Measures the time since the launch, because a short task's start and end may be reported
-// together. False for tasks that must not be restarted, such as leases, so that their end is
+// The time is measured since the launch, because a short task's start and end may be reported
+// together. Tasks that must not be restarted, such as leases, are excluded so that their end is
 // recorded as reported.
 bool Ends::CouldNotBegin(const task::ShimEvent& event, const core::TaskRecord& record) const {
   return record.request->requeue && record.attempt->launched &&

@@ -36,8 +36,8 @@ class GpuEvidence {
   virtual std::optional<core::TaskId> FaultyTask(core::GpuIndex, base::Time) { return {}; }
   // Why this GPU was unreachable in its last reading; empty if it was reachable.
   virtual std::string LostGpu(core::GpuIndex) { return ""; }
-  // Tests CUDA on these GPUs, then calls `call` with the reason why CUDA fails on one of them, or
-  // with an empty string if CUDA works or the result is unclear.
+  // Tests CUDA on these GPUs, then calls `call` with the reason why CUDA fails on one of them. The
+  // reason is empty if CUDA works or the test is inconclusive.
   virtual void TryCuda(const std::vector<core::GpuIndex>&,
                        std::function<void(const std::string& trouble)> call) {
     call("");
@@ -53,9 +53,9 @@ class Ends {
   Ends(const EngineOptions& options, store::Store& store, const core::Scheduler& core,
        base::Clock& clock, GpuEvidence& gpus, PostEvent post);
 
-  // Handles the end of an attempt, as reported by its shim (kExited). Posts it immediately if the
-  // output explains it or no other evidence could. Otherwise posts it once the next driver reading
-  // and the MPS server's response have arrived.
+  // Handles the end of an attempt, as reported by its shim (kExited). Posts the end immediately if
+  // the task's output explains it or no other evidence could. Otherwise first waits for the next
+  // driver reading and the MPS server's response.
   void Take(const task::ShimEvent& event);
 
   // Records the tasks whose memory the driver did not report, because their peaks are unreliable.

@@ -255,8 +255,8 @@ void Engine::Turn() {
   }
 }
 
-// Commits submissions before they reach the core and separately from its decisions, so that they
-// can be refused if the disk is full. Returns false if the store refused them.
+// Commits submissions before they reach the core and separately from its decisions, so that
+// submissions can be refused if the disk is full. Returns false if the store refused them.
 bool Engine::AcceptSubmissions() {
   const Result<Unit> accepted = intake_.AcceptShare(events_);
   if (!accepted) NoteStoreTrouble(accepted.error());
@@ -458,7 +458,7 @@ void Engine::NoteNoLimit(const core::TaskRecord& record, const std::string& why)
   core::Sharing sharing = record.attempt->sharing;
   sharing.group_limit_mib = 0;
   if (!sharing.note.empty()) sharing.note += ' ';
-  sharing.note += "The kernel does not limit its GPU memory: " + why + ".";
+  sharing.note += "The kernel does not limit the task's GPU memory: " + why + ".";
   Post(core::SharingChosen{record.id, record.attempt->number, std::move(sharing)});
 }
 

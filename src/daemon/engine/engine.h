@@ -1,8 +1,10 @@
 // The daemon without its event loop. Each turn passes events to the core, stores the core's
-// decisions and then carries them out. Single-threaded. Every change is made durable before it is
-// carried out or acknowledged. The engine uses Intake (submissions), Starts (launches and how tasks
-// share GPUs) and Ends (why tasks ended). Its own code is in engine.cc (turns), engine_start.cc
-// (taking over from an earlier run) and engine_requests.cc (requests other than submissions).
+// decisions and then carries them out. Every change is durable before it is carried out or
+// acknowledged. Single-threaded.
+//
+// Intake handles submissions. Starts handles launches and how tasks share GPUs. Ends finds out why
+// tasks ended. The engine's own code is in engine.cc (turns), engine_start.cc (taking over from an
+// earlier run) and engine_requests.cc (requests other than submissions).
 #pragma once
 
 #include <cstdint>
@@ -75,8 +77,8 @@ class Engine {
   Result<Unit> CheckQueueLimits(const TaskList& tasks, const Submitter& by) const {
     return intake_.CheckQueueLimits(tasks, by);
   }
-  // Returns the request that an unfinished task would have after editing its description from `was`
-  // to `wanted`. Returns the errors of Intake::CheckEdit(), and kUnavailable while the task's
+  // Checks an edit of an unfinished task's description from `was` to `wanted`, and returns the
+  // edited request. Returns the errors of Intake::CheckEdit(), and kUnavailable while the task's
   // memory is being estimated or another change to the task is not stored yet.
   Result<base::CopyOnWrite<core::TaskRequest>> CheckEdit(core::TaskId id, const task::TaskSpec& was,
                                                          const task::TaskSpec& wanted);
@@ -94,8 +96,8 @@ class Engine {
   void Open(Done done = nullptr);
   // When and why the server closes; empty if the server is open.
   const std::optional<core::ServerClosed>& closing() const { return closing_; }
-  // Assigns a number to a reservation, stores it and passes it to the core. Returns kInvalid for
-  // unknown GPUs, and kConflict if another reservation has these GPUs at that time.
+  // Assigns a number to a reservation, stores it and passes it to the core. Returns the errors of
+  // Reservations::Add().
   Result<core::ReservationId> Book(core::Reservation booking, Done done = nullptr);
   // Removes a reservation at the request of the user `who`. Returns kNotFound if it does not exist.
   Result<Unit> Unbook(core::ReservationId id, const std::string& who, Done done = nullptr);

@@ -336,7 +336,7 @@ TEST_F(SharingTest, ReportsAKernelThatDoesNotLimitATask) {
   Settle();
   EXPECT_EQ(Record(id).attempt->sharing.group_limit_mib, 0);
   EXPECT_EQ(Record(id).attempt->sharing.note,
-            "The kernel does not limit its GPU memory: Not Found (NVML 6).");
+            "The kernel does not limit the task's GPU memory: Not Found (NVML 6).");
 }
 
 TEST_F(SharingTest, TheLimitIsNeverMoreThanTheGpuAndNeedsAPromise) {

@@ -50,7 +50,7 @@ Result<core::TaskRecord> Engine::Translated(store::StoredTask stored) {
   return record;
 }
 
-// Adds GPUs that are unknown to the core to the row of a running task.
+// Adds a running task's GPUs to its row if the core does not know them.
 void Engine::AddUnmanaged(store::RecordRow& row) {
   const auto found = unmanaged_.find(row.record.id);
   if (found == unmanaged_.end()) return;
@@ -68,10 +68,10 @@ void Engine::AddUnmanaged(store::RecordRow& row) {
 // as a clock change.
 constexpr std::chrono::seconds kClockStep{30};
 
-// The machine's clock may have been set since the previous run. Uncorrected, the change would count
-// as run time, so running tasks could be charged for it or reach their time limits. Returns true if
-// the new times must be stored. Guesses are not stored, because they would outlive a clock that is
-// wrong only for a while.
+// Corrects the record if the machine's clock has been set since the previous run. Otherwise the
+// change would count as run time, so running tasks could be charged for it or reach their time
+// limits. Returns true if the new times must be stored. Guesses are not stored, because they would
+// outlive a clock that is wrong only for a while.
 bool Engine::FollowClock(core::TaskRecord& record) const {
   const base::Time now = clock_.Now();
   const base::Time queued = record.queued_since;

@@ -47,16 +47,16 @@ class EstimateService {
   using Read = std::function<Result<std::string>(const EstimateJob&)>;
   using Take = std::function<void(std::vector<EstimateResult>)>;
 
-  // `take` is called on the loop and receives exactly one result for each job. `read` returns the
-  // text of a job's summary. It runs on a separate thread and may hang forever.
+  // take: called on the loop; receives exactly one result for each job. read: returns the text of a
+  // job's summary; runs on a separate thread and may hang forever.
   EstimateService(const std::shared_ptr<boost::asio::io_context>& loop,
                   estimate::AppraisalRules rules, base::Duration time_limit, Take take,
                   Read read = ReadSummaryFile);
 
-  // Tasks without a summary do not wait for other tasks. If reading a summary takes too long, its
-  // thread is abandoned, and the tasks are estimated without the summary. No more summaries are
-  // read while kMostStuck abandoned threads are still hanging. If `take` is set, it receives the
-  // results of these jobs, in several parts and in any order.
+  // Estimates these jobs. Tasks without a summary do not wait for other tasks. If reading a summary
+  // takes too long, its thread is abandoned and the task is estimated without the summary. While
+  // kMostStuck abandoned threads are still hanging, no more summaries are read. If `take` is set,
+  // it receives the results, in several parts and in any order.
   void Ask(std::vector<EstimateJob> jobs, Take take = nullptr);
   const estimate::AppraisalRules& rules() const { return appraiser_->rules(); }
   // Applies the new settings to later calls to Ask.

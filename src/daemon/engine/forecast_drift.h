@@ -21,17 +21,17 @@ class ForecastDrift {
   static constexpr std::size_t kLast = 40;
   static constexpr std::size_t kLeast = 8;
 
-  // Records a finished task. Memory given by the user is not a prediction and is ignored. coverage:
-  // the share of promises that should be kept (estimate.coverage). With 0, the most likely value is
-  // promised, so half of the tasks are expected to exceed it. If the task reveals new drifts,
-  // returns a sentence about the last one; otherwise empty.
+  // Records a finished task. Ignores memory given by the user, which is not a prediction. coverage:
+  // the share of promises that should be kept (estimate.coverage). If it is 0, the most likely
+  // value is promised, so half of the tasks are expected to exceed it. Returns a sentence about the
+  // last new drift that the task reveals; empty if there is none.
   std::string Take(const core::TaskRecord& record, double coverage);
 
   // The current drifts, one sentence each, ordered by quantity and method.
   //
-  // A method that predicts memory is reported once it has broken more promises than chance can
-  // explain (probability below 1/1000), until that probability rises above 1/100. It is also
-  // reported while half of its tasks need less than half of the predicted memory.
+  // A method that predicts memory is reported while it breaks more promises than chance can
+  // explain: a report begins if the probability is below 1/1000 and ends when it is above 1/100. It
+  // is also reported while half of its tasks need less than half of the predicted memory.
   //
   // A method that predicts SM activity or slowdown is reported while half of its tasks are above
   // 1.5 times the prediction or half are below 1/1.5 of it.

@@ -18,9 +18,9 @@ namespace carma::daemon {
 // The event for `count` tasks submitted together, recorded for the first task.
 store::StoredEvent SubmittedEvent(core::TaskId first, std::size_t count, const Submitter& submitter,
                                   base::Time now);
-// The event for a task's new state and its reason; empty for states that every submitted task
-// passes through. An end gets the time at which the task ended, even if carmad was down then.
-// gpu_uuids: the GPUs in the task's placement.
+// The event for a task's new state and its reason. Empty for states that every submitted task
+// passes through. The event of an end has the time when the task ended, even if carmad was down
+// then. gpu_uuids: the GPUs in the task's placement.
 std::optional<store::StoredEvent> StateEvent(const core::TaskRecord& record,
                                              const std::vector<std::string>& gpu_uuids,
                                              base::Time now);

@@ -44,10 +44,10 @@ struct Submitted {
   std::string warning = {};
 };
 
-// Each turn handles only a share (EngineOptions::turn_share) of the submissions, so that other
-// requests do not have to wait long. A larger submission is checked and stored in pieces, one per
-// turn, and stays invisible until its last piece is durable. Its tasks also reach the core in
-// shares.
+// Accepts submissions. Each turn handles only a share of them (EngineOptions::turn_share), so that
+// other requests do not have to wait long. A larger submission is checked and stored in pieces, one
+// per turn, and stays invisible until its last piece is durable. The core also receives its tasks
+// in shares.
 class Intake {
  public:
   using Answer = std::function<void(Result<Submitted>)>;
@@ -68,15 +68,15 @@ class Intake {
 
   // Queues a submission for AcceptShare() or RefuseAll().
   void Submit(TaskList tasks, const Submitter& submitter, Answer answer);
-  // Stores a share of the waiting submissions, reports which of them were accepted or refused, and
-  // adds TaskSubmitted for a share of the accepted tasks. Returns kIo if the store failed and this
-  // share is refused. Even then, tasks accepted earlier reach the core, in `events` or with a later
-  // share.
+  // Stores a share of the waiting submissions and reports which of them were accepted or refused.
+  // Adds TaskSubmitted to `events` for a share of the accepted tasks. Returns kIo if the store
+  // failed. This share is then refused, but tasks accepted earlier still reach the core.
   //
-  // Each submission is checked separately and refused with kInvalid if it has no tasks, names an
-  // unknown class or exceeds a limit; kDenied if the user may not use the account; kConflict if a
-  // task can never fit, the queue is full or another submission has used the name; or kNotFound if
-  // a dependency is unknown.
+  // Each submission is checked separately and refused with
+  // - kInvalid if it has no tasks, names an unknown class or exceeds a limit;
+  // - kDenied if the user may not use the account;
+  // - kConflict if a task can never fit, the queue is full or another submission has used the name;
+  // - kNotFound if a dependency is unknown.
   Result<Unit> AcceptShare(std::vector<core::Event>& events);
   // True if AcceptShare() must be called again.
   bool HasMore() const;
@@ -92,10 +92,12 @@ class Intake {
   // Fills in the final states of dependencies that the core no longer knows.
   Result<Unit> FillDependencies(base::CopyOnWrite<core::TaskRequest>& request);
 
-  // Returns the request that an unfinished task would have after editing its description from `was`
-  // to `wanted`. Returns kInvalid if a limit is exceeded, kDenied if the user may not use the
-  // account, and kConflict if the task can never fit or a dependency ended in the wrong state.
-  // Returns kNotFound if a dependency is unknown, or is the task itself or a newer one.
+  // Checks an edit of an unfinished task's description from `was` to `wanted`, and returns the
+  // edited request. Returns
+  // - kInvalid if a limit is exceeded;
+  // - kDenied if the user may not use the account;
+  // - kConflict if the task can never fit or a dependency ended in the wrong state;
+  // - kNotFound if a dependency is unknown or not older than the task.
   Result<base::CopyOnWrite<core::TaskRequest>> CheckEdit(const core::TaskRecord& record,
                                                          const task::TaskSpec& was,
                                                          const task::TaskSpec& wanted);
@@ -104,9 +106,9 @@ class Intake {
   // yet count only if they belong to the same user.
   Result<Unit> CheckQueueLimits(const TaskList& tasks, const Submitter& by) const;
 
-  // Checks whether a finished task may be requeued. returning: number of other tasks of the same
-  // user that are being requeued at the same time. Returns kInvalid if a limit is exceeded, kDenied
-  // if the user may no longer use the account, and kConflict if the queue is full.
+  // Checks whether a finished task may be requeued. returning: number of the user's other tasks
+  // that are being requeued at the same time. Returns kInvalid if a limit is exceeded, kDenied if
+  // the user may no longer use the account, and kConflict if the queue is full.
   Result<Unit> CheckReturn(const core::TaskRequest& request, const std::string& name,
                            std::size_t returning);
 
@@ -156,9 +158,9 @@ class Intake {
   Result<core::TaskSubmitted> Put(const Submission& submission, std::size_t index,
                                   core::TaskId first, base::Time submitted,
                                   task::SpecWriter& writer, std::string& warning);
-  // Sets `warning` if it is still empty and another unfinished task of the user writes to the same
-  // output file. first: the first task of this submission, whose tasks are not compared with each
-  // other.
+  // Sets `warning`, if it is still empty, when another unfinished task of the user writes to the
+  // same output file. first: the first task of this submission; its tasks are not compared with
+  // each other.
   void WarnOfSharedOutput(const store::StoredTask& task, const task::TaskSpec& spec,
                           core::TaskId first, std::string& warning);
   // Stores the rows that describe the submission as a whole.
@@ -180,8 +182,8 @@ class Intake {
   Result<Unit> RefuseWhatNeverFits(const Submission& submission, std::size_t begin,
                                    std::size_t end) const;
   // Returns a warning if a task can never run because another task did not end as required;
-  // otherwise an empty string. The submission is accepted anyway: when a script submits a chain of
-  // tasks, the first one may fail before the next one is submitted.
+  // otherwise an empty string. The submission is accepted anyway, because a script may submit a
+  // chain of tasks whose first task fails before the next one is submitted.
   Result<std::string> CheckDependencies(const TaskList& tasks, std::size_t begin, std::size_t end);
   void KeepForEstimate(core::TaskId id, Submission& submission, std::size_t index);
 

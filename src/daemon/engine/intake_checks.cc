@@ -219,7 +219,8 @@ Result<base::CopyOnWrite<core::TaskRequest>> Intake::CheckEdit(const core::TaskR
   request.array = before.array;
   const Submission as_new{TaskList({wanted}), {before.uid, 0, before.user, "", ""}, nullptr};
   // Checks the account and the limits only if the edit affects them, because they may be stricter
-  // now than at submission. Editing only the comment must not give a running task a new time limit.
+  // now than at submission. For example, an edit of the comment must not give a running task a new
+  // time limit.
   const auto payer = [](const auto& task) { return std::tie(task.account, task.qos); };
   const auto size = [](const auto& task) {
     return std::tie(task.gpus, task.memory_mib, task.cpus, task.host_memory_mib, task.time_limit);

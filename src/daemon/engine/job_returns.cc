@@ -11,8 +11,8 @@ namespace carma::daemon {
 
 namespace {
 
-// True if the task had to leave its GPUs because of a drain, a shutdown, a preemption or the end of
-// its time slice, and was then stopped or reported a saved checkpoint.
+// True if the task was stopped or reported a saved checkpoint because it had to leave its GPUs: for
+// a drain, a shutdown, a preemption or the end of its time slice.
 bool HadToLeave(const core::TaskRecord& record, const core::SlotRules& slots) {
   using core::ReasonCode;
   const ReasonCode why = record.reason.code;

@@ -25,8 +25,8 @@ struct Launching {
   std::vector<std::string> limiter;  // EngineOptions::limiter
 };
 // Tests GPU memory limits by setting one for a temporary group on one GPU. Returns why they cannot
-// be set on this machine; empty if they can. Blocks for as long as the driver call takes, at most a
-// few seconds.
+// be set on this machine; empty if they can. Blocks during the driver call, for at most a few
+// seconds.
 std::string TryMemoryLimits(const task::CgroupBase& groups, const std::vector<std::string>& limiter,
                             const std::string& gpu_uuid);
 // Returns the errors of task::MakeShimLauncher() and task::LeaseLauncher::Make().

@@ -1,6 +1,6 @@
-// Finds processes that use a GPU without going through their task's MPS server. A process with no
-// pipe directory in its environment, or the wrong one, still runs without an error. However, it is
-// time-sliced with its neighbours, and its task's limits do not apply. Pure.
+// Finds processes that use a GPU without going through their task's MPS server. A process whose
+// environment has no pipe directory, or the wrong one, still runs without an error. However, it is
+// time-sliced with its neighbours and not subject to its task's limits. Pure.
 #pragma once
 
 #include <sys/types.h>
@@ -26,9 +26,9 @@ class MpsClientCheck {
   // The most recently recorded processes. Call this before listing the server's clients, and pass
   // both lists to Compare().
   const Processes& seen() const { return seen_; }
-  // Returns processes that bypass the server and were not reported before: those that are still
-  // running and missing from two successive client lists. clients: the server's clients, listed
-  // after `before` was taken.
+  // Returns processes that bypass the server and were not reported before. A process bypasses the
+  // server if it is still running and is missing from two successive client lists. clients: the
+  // server's clients, listed after `before` was taken.
   Processes Compare(const Processes& before, const std::vector<pid_t>& clients);
   const Processes& outside() const { return outside_; }
 

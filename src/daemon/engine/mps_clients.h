@@ -38,9 +38,8 @@ class MpsClients {
   // client has already left.
   bool Find(const Key& who, const base::ProcessId& server);
 
-  // Processes the result of a server check: records which of the clients' servers died, were
-  // replaced or had a fault. Returns the servers that broke since the last call, each with the
-  // reason.
+  // Records which of the clients' servers have died, been replaced or had a fault, as shown by a
+  // server check. Returns the servers that broke since the last call, each with the reason.
   std::vector<std::pair<base::ProcessId, std::string_view>> NoteServer(
       const std::optional<task::MpsServer>& server, Time now);
   // Blames this client for a fault that ended it and affected its neighbours.

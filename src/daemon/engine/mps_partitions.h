@@ -33,9 +33,9 @@ class MpsPartitions {
 
   // Makes the attempt a client of the server and starts the server if necessary. share: the
   // requested fraction of the SMs, or 0 for none. A server started for a share uses partitions if
-  // the GPU supports them. Returns the errors of task::MpsControl::Ready(). Returns kConflict with
-  // a sentence if no partition is left, or if the server's clients have partitions and the attempt
-  // requests none.
+  // the GPU supports them. Returns the errors of task::MpsControl::Ready(). Returns kConflict if no
+  // partition is left, or if the attempt requests no share but the server's clients have
+  // partitions.
   Result<MpsLook> Join(const task::MpsControl& control, const Key& who, double share,
                        Deadline deadline);
   // Registers the partition of an attempt from an earlier run of the daemon.

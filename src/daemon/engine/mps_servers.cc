@@ -280,7 +280,7 @@ void RealMpsServers::EndSoon(Entry& entry) {
 }
 
 // Asks the server itself whether it has clients, because carmad may not know all of them. A
-// finished task may leave processes behind, and some may be older than the current
+// finished task may leave processes behind, and some clients may be older than the current
 // collocation.mps_servers setting.
 bool HasClients(const MpsControl& control, Clock::time_point deadline) {
   const Result<std::optional<MpsServer>> server = control.Look(deadline);
@@ -299,7 +299,7 @@ void RealMpsServers::EndNow(Entry& entry) {
       },
       [this](Entry& its, bool ended) {
         if (!ended && its.clients.empty() && its.worker.waiting() == 0) return EndSoon(its);
-        // A task that arrived in the meantime restarts the server when it is attached. During a
+        // If a task has arrived in the meantime, attaching it restarts the server. During a
         // back-off, the entry is kept because it holds the time of the next start.
         if (!its.clients.empty() || its.worker.waiting() > 0) return;
         if (Clock::now() < its.not_before) return EndSoon(its);

@@ -36,16 +36,16 @@ class MpsServers {
   using Attached = std::function<void(Result<MpsPlace>)>;
 
   // Requests a client slot on a running server. `answer` is called exactly once, after this
-  // function has returned. It receives the slot's resources, or a sentence that explains why the
-  // task runs without MPS.
+  // function has returned, with the slot's resources or a sentence that explains why the task runs
+  // without MPS.
   virtual void Attach(const MpsClient& client, Attached answer) = 0;
   // Registers a client from an earlier run of the daemon.
   virtual void Adopt(const MpsClient& client) = 0;
   // Must be called when the attempt has ended or will not start. Unknown attempts are ignored.
   virtual void Detach(core::TaskId id, int attempt) = 0;
-  // Removes the attempt's processes (selected by `its`) from the server's clients. `done` is called
-  // exactly once: when they have been removed, or after two seconds at the latest. It is called
-  // even if there is nothing to do, but never before this function returns.
+  // Removes the attempt's processes (those for which `its` returns true) from the server's clients.
+  // Calls `done` exactly once: when they have been removed, or after two seconds at the latest.
+  // `done` is called even if there is nothing to do, but never before this function returns.
   virtual void TerminateClients(core::TaskId id, int attempt, std::function<bool(pid_t)> its,
                                 std::function<void()> done) = 0;
   // `answer` is called exactly once, after this function has returned.

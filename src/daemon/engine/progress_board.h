@@ -30,8 +30,8 @@ class ProgressBoard {
   // system time.
   static std::vector<Seen> Read(const std::vector<Place>& places, std::int64_t now_ms);
 
-  // Replaces all known progress. shift_ms: how far the server's clock, which may be simulated, is
-  // ahead of the system clock. Returns the tasks that have stalled since the last call.
+  // Replaces all known progress. Returns the tasks that have stalled since the last call. shift_ms:
+  // how far the server's clock, which may be simulated, is ahead of the system clock.
   std::vector<core::TaskId> Take(std::vector<Seen> seen, std::int64_t shift_ms = 0);
   // The estimated remaining time of each attempt whose progress has changed since the last reading.
   // now_ms: the server's time.

@@ -1,5 +1,5 @@
-// Keeps snapshots of the queues for clients that list them page by page. Even if the queues change,
-// such a list contains each task once, in the order at the time of the first page.
+// Keeps snapshots of the queues for clients that list them page by page. Even if the queues change
+// meanwhile, a list contains each task once, in the order at the time of the first page.
 #pragma once
 
 #include <cstddef>
@@ -38,8 +38,8 @@ class QueueSnapshots {
   // The latest snapshot if it is recent enough for a new list, otherwise null.
   std::shared_ptr<const ToldLine> Fresh(base::Time now) const;
   // Returns the snapshot for the page that begins after this task; null if there is none. Prefers
-  // the list whose last page ended with this task, and otherwise the latest snapshot that contains
-  // it. now: must never decrease.
+  // the snapshot whose last page ended with this task; otherwise, the latest one that contains the
+  // task. now: must never decrease.
   std::shared_ptr<const ToldLine> Behind(core::TaskId task, base::Time now);
 
  private:

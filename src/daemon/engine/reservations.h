@@ -22,10 +22,10 @@ class Reservations {
   // Restores the reservations of an earlier run. Numbering continues from the last number used.
   // Returns kCorrupt if rows are damaged.
   Result<Unit> Restore(const std::vector<store::ReservationRow>& rows);
-  // Assigns a number to the reservation and stores the UUIDs of its GPUs, so that it remains
-  // correct if the GPU order changes after a restart. Returns kInvalid for unknown GPUs or a past
-  // period. Returns kConflict if there are too many reservations, or if this one or another would
-  // not get its GPUs.
+  // Assigns a number to the reservation and stores the UUIDs of its GPUs, so that it still means
+  // the same GPUs if their order changes. Returns kInvalid for unknown GPUs or a past period.
+  // Returns kConflict if there are too many reservations, or if this one or another would not get
+  // its GPUs.
   Result<core::Reservation> Add(core::Reservation booking, std::span<const core::GpuInfo> gpus,
                                 core::Time now);
   void Remove(core::ReservationId id) { all_.erase(id); }

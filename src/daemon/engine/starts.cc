@@ -131,9 +131,9 @@ std::int64_t Starts::GroupLimitMib(const std::vector<core::Placement>& placement
 
 std::map<core::TaskId, std::vector<task::GpuMemoryLimit>> Starts::Rooms(base::Time now) const {
   std::map<core::TaskId, std::vector<task::GpuMemoryLimit>> rooms;
-  // Memory that a promise withholds from other tasks. A task that leaves its plateau is promised
-  // its whole claim again, but part of that may have been promised to others in the meantime. As
-  // long as its limit is below its claim, only the memory in use counts.
+  // The memory that a promise withholds from other tasks. A task that leaves its plateau is
+  // promised its whole claim again, but part of the claim may have been promised to others in the
+  // meantime. While the task's limit is below its claim, only the memory in use counts.
   const auto kept = [this](const core::Promise& promise) {
     const std::int64_t limit_mib = core_.Find(promise.task)->attempt->sharing.group_limit_mib;
     const bool ceded = !promise.plateau && limit_mib > 0 && limit_mib < promise.claim_mib;
@@ -214,8 +214,8 @@ void Starts::ApplySharing(const core::Sharing& sharing, const core::StartTask& s
 // ---- starts ----
 
 void Starts::Launch(const core::StartTask& start) {
-  // An attempt's files are usually removed when its task changes to a state without an attempt. A
-  // task that ends and restarts in the same turn skips this state, so the files are removed here.
+  // An attempt's files are usually removed when its task enters a state without an attempt. A task
+  // that ends and restarts in the same turn skips that state, so its files are removed here.
   if (start.attempt > 1) Forget(start.id, start.attempt - 1);
   Result<task::LaunchOrder> order = OrderFor(start);
   if (!order)

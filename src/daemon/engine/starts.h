@@ -27,8 +27,8 @@ class Starts {
   Starts(const EngineOptions& options, store::Store& store, task::Launcher& launcher,
          const core::Scheduler& core, Attribution& attribution, PostEvent post);
 
-  // Registers an attempt from an earlier run. Must be called before the attempt reaches the core:
-  // the core may immediately stop the attempt, and Stop() must know its shim. gid: the GID of the
+  // Registers an attempt from an earlier run. Must be called before the attempt reaches the core,
+  // because the core may immediately stop it and Stop() must know its shim. gid: the GID of the
   // task's owner.
   void Adopt(const core::TaskRecord& record, std::uint32_t gid);
   // Called once at startup. Removes what finished attempts have left behind. kept: returns true if
@@ -49,9 +49,9 @@ class Starts {
   // Confines a running attempt to its cores, because other tasks may have been given dedicated
   // cores since its launch order was written.
   void Confine(const core::TaskRecord& record);
-  // Called after each reading of the GPUs. Adjusts the kernel's memory limits for running tasks: a
-  // task may use its claim plus the margin, minus any memory promised to others since it reached
-  // its plateau.
+  // Called after each reading of the GPUs. Adjusts the kernel's memory limits for running tasks. A
+  // task may use its claim plus the margin, minus any memory that was promised to others while the
+  // task was on a plateau.
   void FollowPromises(base::Time now);
   // Must be called when the attempt has ended or never started.
   void Detach(core::TaskId id, int attempt);

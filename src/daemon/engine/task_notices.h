@@ -47,9 +47,9 @@ class TaskNotices {
   void JoinIfAsked(const store::StoredTask& task);  // calls Join() if the task has notifications
   void Leave(core::TaskId id);
   // Returns the notices for a task's new state, which must be stored together with that state.
-  // Unregisters the task if it has finished. Unless the rule asks for a notice about each task,
-  // each event of an array is reported only once, and the array's end when its last task ends.
-  // Notices beyond the limits are returned in state kDropped.
+  // Unregisters the task if it has finished. For an array, each event is reported only once, and
+  // the end when the last task ends, unless the rule asks for a notice about each task. Notices
+  // beyond the limits are returned in state kDropped.
   std::vector<store::Notice> Of(const core::TaskRecord& record, base::Time now);
 
  private:

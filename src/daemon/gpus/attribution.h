@@ -18,8 +18,8 @@ namespace carma::daemon {
 
 class Attribution {
  public:
-  // main: the task's first process. Its parent, the shim, is a subreaper and adopts processes that
-  // double-fork.
+  // main: the task's first process. Its parent, the shim, is a subreaper, so it adopts processes
+  // that double-fork.
   //
   // containers: the control group of the task's Docker containers (task::ContainerGroup), or empty.
   void Add(core::TaskId task, const base::ProcessId& main, const std::string& cgroup,
@@ -27,10 +27,9 @@ class Attribution {
   // Adds another process whose descendants belong to the task. Ignored if the task was not added.
   void AddRoot(core::TaskId task, const base::ProcessId& process);
   void Remove(core::TaskId task);
-  // The task that a process belongs to; empty if there is none. The result stays the same until
-  // Retain() drops it, even if the process or the ancestors that connect it to the task have
-  // exited. A process that exited before the first call is found only if it was passed to Add() or
-  // AddRoot(), or is a shim.
+  // The task that a process belongs to; empty if there is none. The result is remembered until
+  // Retain() drops it, even if the process or its ancestors have exited. A process that exited
+  // before the first call is found only if it was passed to Add() or AddRoot(), or is a shim.
   std::optional<core::TaskId> Find(pid_t pid, const SeenProcess& seen);
   // Like the other Find(), but reads the process from /proc now.
   std::optional<core::TaskId> Find(pid_t pid) { return Find(pid, SeeProcess(pid)); }

@@ -19,8 +19,8 @@ class CoreMeter {
   explicit CoreMeter(std::string proc = "/proc") : proc_(std::move(proc)) {}
 
   // Returns means over the last ten seconds, or nothing on the first call or if `proc` cannot be
-  // read. Must be called every few seconds. Reads two files for each process of a task; this takes
-  // 8 ms for 16 tasks, each with 17 processes of 30 threads. mains: the first process of each task.
+  // read. Must be called every few seconds. Reads two files for each process of a task, which takes
+  // 8 ms for 16 tasks with 17 processes of 30 threads each. mains: the first process of each task.
   // Descendants count only if their parent's main thread started them.
   std::optional<core::HostSampled> Read(base::Time now, const std::map<core::TaskId, pid_t>& mains);
 

@@ -24,13 +24,13 @@ class GpuTimeline {
  public:
   // Divides [from, to) into at most `points` equal spans; `from` must be before `to`. readings: the
   // GPU's readings, oldest first. Each covers the time since the previous one, but at most
-  // `longest`, so there is a gap while the driver does not respond.
+  // `longest`, so that times without a response from the driver are gaps.
   GpuTimeline(base::Time from, base::Time to, int points, const std::vector<HistoryPoint>& readings,
               base::Duration longest);
 
-  // Adds a roll-up of the same GPU. Readings take precedence for the time that they cover. The
-  // roll-up's peaks apply to every span that it overlaps, because a peak may have occurred at any
-  // time during the roll-up.
+  // Adds a roll-up of the same GPU. Readings take precedence for the time that they cover. A peak
+  // may have occurred at any time during the roll-up, so it applies to every span that the roll-up
+  // overlaps.
   void Add(const store::GpuUsage& usage);
 
   // The points of the curve. Spans without data have no point.
@@ -74,9 +74,9 @@ struct GpuHistoryRequest {
 // Builds the view from the request and the rows, which may include roll-ups of other GPUs.
 api::GpuHistoryView GpuHistory(const GpuHistoryRequest& request,
                                const std::vector<store::GpuUsage>& rows);
-// Like GpuHistory(), but reads the roll-ups from the store in that folder and returns JSON. Must be
-// called on a worker, because reading may take seconds. Returns kUnavailable soon after `wanted`
-// becomes false, and the errors of store::History.
+// Like GpuHistory(), but reads the roll-ups from the store in `state_dir` and returns JSON. Must be
+// called on a worker, because reading may take seconds. Returns the errors of store::History, and
+// kUnavailable soon after `wanted` becomes false.
 Result<std::string> GpuHistoryText(const GpuHistoryRequest& request, const std::string& state_dir,
                                    const std::atomic<bool>& wanted);
 

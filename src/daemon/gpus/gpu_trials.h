@@ -1,5 +1,6 @@
-// Tests whether CUDA works on a GPU after a task failed to initialise it. Otherwise, one task after
-// another would start on a broken GPU and fail, or a faulty script could get a working GPU closed.
+// Tests whether CUDA works on a GPU after a task failed to initialise it. Without the test, tasks
+// would keep starting and failing on a broken GPU, or a faulty script could get a working GPU
+// closed.
 #pragma once
 
 #include <chrono>
@@ -36,7 +37,7 @@ class GpuTrials {
   GpuTrials(std::shared_ptr<boost::asio::io_context> loop, base::Clock& clock,
             std::vector<std::string> uuids, Try try_cuda, Actions actions);
 
-  // Called when a task could not initialise CUDA on these GPUs. then: called on the loop with the
+  // Called when a task could not initialise CUDA on these GPUs. Calls `then` on the loop with the
   // problem of one of the GPUs, or with an empty string if CUDA works and the task is at fault.
   void Ask(const std::vector<core::GpuIndex>& gpus, std::function<void(const std::string&)> then);
   // Takes over a GPU that an earlier carmad found broken. The trial is repeated periodically.

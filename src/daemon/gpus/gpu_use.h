@@ -53,9 +53,9 @@ std::vector<GpuUse> WhoUses(const gpu::Round& round, const SeenProcesses& seen,
 // estimated, so `by` names the method.
 struct SmShare {
   double sm_active = 0;
-  // "alone": measured while no other process was running. "kernel-time": split according to the
-  // processes' kernel times, which the driver reports coarsely. "equal": split equally, because a
-  // kernel time is unknown or all are 0.
+  // "alone" if no other process was running. "kernel-time" if split according to the processes'
+  // kernel times, which the driver reports coarsely. "equal" if split equally because a kernel time
+  // is unknown or all are 0.
   std::string_view by;
 };
 

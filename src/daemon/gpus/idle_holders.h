@@ -33,9 +33,9 @@ struct Holder {
   HolderSight sight = HolderSight::kUnknown;
 };
 
-// A task is idle on a GPU if none of its processes has memory there, if they ran no kernels, or if
-// the GPU's SM activity is at most `below`. If the SM activity is unknown, the utilisation is
-// compared instead. A task with processes on GPUs that were not assigned to it is never idle.
+// A task is idle on a GPU if its processes have no memory there, if they ran no kernels, or if the
+// GPU's SM activity (or its utilisation, if SM activity is unknown) is at most `below`. A task with
+// processes on GPUs that were not assigned to it is never idle.
 Holder LookAtHolder(const core::TaskRecord& record, const Monitor& monitor, double below);
 
 class IdleHolders {
@@ -44,9 +44,9 @@ class IdleHolders {
   // readings counts as unknown if it is longer than this.
   IdleHolders(base::Duration after, base::Duration gap) : after_(after), gap_(gap) {}
 
-  // Processes one reading of all running tasks. Returns TaskIdle for each task that has become an
-  // idle holder or no longer is one. Time without readings never counts as idle. A task remains an
-  // idle holder until a reading shows that it is busy.
+  // Processes one reading of all running tasks. Returns TaskIdle for each task that has just become
+  // an idle holder or ceased to be one. Time without readings never counts as idle. A task remains
+  // an idle holder until a reading shows that it is busy.
   std::vector<core::TaskIdle> Take(base::Time now, const std::vector<Holder>& holders);
 
  private:

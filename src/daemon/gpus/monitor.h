@@ -48,16 +48,18 @@ class Monitor {
 
   // Processes one round of readings, which has one entry per device, in order. Entries for GPUs
   // that must not be read are empty. uses: from WhoUses(); GPUs beyond its end count as unused.
+  //
   // Returns GpuSampled for each good reading and GpuHealthChanged for each changed verdict. Also
   // returns DrainRequested or ResumeRequested (by_rule) if the health rules close or open a GPU;
-  // the caller must store these. A device counts as lost after three "lost" reports in a row.
+  // the caller must store these two. A device counts as lost after three "lost" reports in a row.
   std::vector<core::Event> Take(base::Time now, const gpu::Round& round,
                                 std::vector<GpuUse> uses = {});
   // Called when the whole driver does not respond. Closes all GPUs that are still open.
   std::vector<core::Event> DriverSilent(const gpu::ReadError& why);
 
   // The usage since the last call, usually one row per GPU. A GPU with fewer than two readings has
-  // no row. A gap longer than a window splits the GPU's usage into two rows and belongs to neither.
+  // no row. If there is a gap longer than a window, the GPU has one row before and one after the
+  // gap.
   std::vector<store::GpuUsage> CloseUsage(base::Time now);
   // Largest fraction of the usable memory in use during the last two seconds; empty if there was no
   // reading.
@@ -65,8 +67,8 @@ class Monitor {
   // The Xids of the last few seconds, newest last, excluding those before `since`.
   std::vector<int> RecentXids(core::GpuIndex gpu, base::Time now, base::Time since = {}) const;
 
-  // Why the driver reported the GPU as lost in the last round; empty if it did not. Unlike Take(),
-  // this does not wait for three such reports in a row.
+  // Why the driver reported the GPU as lost in the last round; empty if it did not. Unlike in
+  // Take(), a single report is enough.
   std::string LostNow(core::GpuIndex gpu) const;
 
   // The readings taken in [from, to), oldest first, going back as far as options.history. Limited
@@ -76,8 +78,8 @@ class Monitor {
   // Called when an administrator has opened the GPU. Earlier evidence can no longer close it.
   void Acknowledge(core::GpuIndex gpu);
   // Records the result of a CUDA trial on the GPU (daemon/gpus/gpu_trials.h). trouble: why CUDA
-  // does not work; empty if it works. If it does not, the health rules close the GPU at the next
-  // reading, until CUDA works or an administrator opens the GPU.
+  // does not work; empty if it works. If CUDA does not work, the health rules close the GPU at the
+  // next reading. It stays closed until CUDA works or an administrator opens it.
   void NoteCuda(core::GpuIndex gpu, const std::string& trouble);
   const std::string& CudaTrouble(core::GpuIndex gpu) const { return Of(gpu).cuda_trouble; }
   // The message about a driver upgrade, which begins with core::kDriverUpgradeText; empty if the

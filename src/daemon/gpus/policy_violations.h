@@ -18,9 +18,9 @@ class Monitor;
 std::int64_t OverPromiseMib(const core::TaskRecord& record, std::int64_t margin_mib,
                             const Monitor& monitor);
 
-// GPUs on which a task has processes even though they were not assigned to it, for example because
-// it set CUDA_VISIBLE_DEVICES itself. On these GPUs, the task's processes are treated like those of
-// other programs.
+// GPUs on which a task has processes although they were not assigned to it, for example because the
+// task set CUDA_VISIBLE_DEVICES itself. The task's processes there are treated like those of other
+// programs.
 std::vector<core::GpuIndex> WrongGpus(const core::TaskRecord& record, const Monitor& monitor);
 
 // Says whether an attempt violated a policy at the last reading.

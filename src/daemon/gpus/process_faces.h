@@ -16,10 +16,9 @@ class ProcessFaces {
  public:
   // loop: receives the results of the reading thread. If null, nothing is read.
   explicit ProcessFaces(std::shared_ptr<boost::asio::io_context> loop);
-  // Requests the user names and command lines of new processes that do not belong to a task, and
-  // forgets those of processes that no longer use a GPU. They are read on a separate thread because
-  // reading may block: a process may hang in a driver, and user names may come from a directory
-  // service.
+  // Requests the user names and command lines of new processes that do not belong to a task.
+  // Forgets processes that no longer use a GPU. A separate thread reads the data, because reading
+  // may block: a process may hang in a driver, and a user name may come from a directory service.
   void Follow(const std::vector<GpuUse>& uses);
   // The user and command of the process, or Stranger::face until the thread has read them.
   const ProcessFace& Of(const Stranger& stranger) const;

@@ -91,8 +91,8 @@ void Sampler::Announce(std::vector<gpu::DeviceInfo> devices) {
   taker_.TakeGpus(std::move(devices));
 }
 
-// If the driver does not respond at startup, the stored GPUs are used, so that tasks from an
-// earlier run can be taken over even though all GPUs are closed.
+// If the driver does not respond at startup, the stored list of GPUs is used. All of these GPUs are
+// closed, but tasks from an earlier run can still be taken over.
 void Sampler::Silent(const gpu::ReadError& why) {
   driver_trouble_ = why.Sentence();
   if (gpus_ == 0 && options_.only.empty()) {

@@ -20,8 +20,8 @@ namespace carma::daemon {
 struct SamplerOptions {
   std::string state_dir;         // where the known GPUs are stored (known_gpus.h)
   base::Duration period{1'000};  // between two rounds of readings
-  // The probe gives up on a GPU that takes longer than this (real time). If the probe itself does
-  // not return within 1.5 times this limit, the whole driver counts as unresponsive.
+  // The probe gives up on a GPU after this time (real time). If the probe itself takes 1.5 times as
+  // long, the whole driver counts as unresponsive.
   base::Duration probe_timeout{10'000};
   std::vector<std::string> only = {};  // GPUs to use, as in gpu::OnlyNamed; empty for all
   std::function<std::string()> dcgm_trouble = nullptr;  // as in gpu::LoadedProbe
@@ -34,8 +34,9 @@ class Sampler {
    public:
     virtual ~Taker() = default;
     // Called once, before LeftAlone() and TakeRound(), with the GPUs that the driver lists. If the
-    // driver does not respond, the stored GPUs are passed instead. They are not used if
-    // SamplerOptions::only is set, because an earlier carmad may have managed different GPUs.
+    // driver does not respond, the stored list of GPUs is passed instead. The stored list is not
+    // used if SamplerOptions::only is set, because an earlier carmad may have managed different
+    // GPUs.
     virtual void TakeGpus(std::vector<gpu::DeviceInfo> devices) = 0;
     // Returns the GPUs that must not be read.
     virtual std::set<std::size_t> LeftAlone() = 0;
@@ -55,7 +56,7 @@ class Sampler {
   // Why the whole driver does not respond; empty if it responds or its first response is still
   // pending.
   const std::string& driver_trouble() const { return driver_trouble_; }
-  // A sentence about GPUs that the driver does not list, although SamplerOptions::only names them
+  // A message about GPUs that the driver does not list even though SamplerOptions::only names them
   // or they were known before the restart. Empty if no GPU is missing.
   const std::string& missing_gpus() const { return missing_gpus_; }
 

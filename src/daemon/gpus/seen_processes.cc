@@ -12,7 +12,8 @@ constexpr int kMaxAncestors = 64;
 constexpr std::size_t kMostCommand = 64;
 
 // True if the earlier result is still valid. Checking the process and its parent is enough: if
-// another ancestor exits, its children are adopted by init or by an ancestor already in the result.
+// another ancestor exits, its children are adopted by init or by an ancestor that is already in the
+// result.
 bool IsSame(const SeenProcess& before, const base::ProcessStat& now) {
   if (!before.whole || before.line.front() != now.id) return false;
   const bool same_parent =

@@ -30,9 +30,8 @@ struct SeenProcess {
 using SeenProcesses = std::unordered_map<pid_t, SeenProcess>;
 
 // Reads only files that never block, even while the process hangs in a driver. before: an earlier
-// result for the same pid, or null. That result is returned unchanged if it is complete and the
-// process still has the same parent and name. A later change of UID or control group therefore goes
-// unnoticed.
+// result for the same pid, or null. A complete earlier result is returned unchanged if the process
+// still has the same parent and name, so a later change of UID or control group goes unnoticed.
 SeenProcess SeeProcess(pid_t pid, const SeenProcess* before = nullptr);
 SeenProcesses SeeProcesses(const gpu::Round& round, const SeenProcesses& before = {});
 

@@ -1,6 +1,5 @@
 // Checks running tasks after each round of readings. Reports idle holders, tasks that exceed their
-// promise, and tasks running on GPUs that were not assigned to them. Each attempt is reported only
-// once.
+// promise, and tasks running on GPUs that were not assigned to them, each only once per attempt.
 #pragma once
 
 #include <cstdint>

@@ -23,7 +23,7 @@ class UsageMeter {
   void Add(const gpu::Reading& reading, int tasks);
   // Appends the usage since the last call: usually one row, several if there was a gap, and none if
   // there were fewer than two readings. energy_shown_by_another: true if another instance of the
-  // same MIG GPU reports the whole GPU's energy. This instance then reports 0 instead of "unknown".
+  // same MIG GPU reports the whole GPU's energy, so that this one reports 0 instead of "unknown".
   void Close(base::Time now, bool energy_shown_by_another, std::vector<store::GpuUsage>& rows);
 
  private:

@@ -17,7 +17,7 @@
 
 namespace carma::daemon {
 
-// Builds the response in the copy, or in this process if there is little data. May only read
+// Builds the response in the copy, or in this process if there is little data. Must only read
 // memory, because the copy has no other threads and no descriptors (no store, file or log).
 using MakeAnswer = std::function<Answer()>;
 // Called on the loop when it is the request's turn. Returns the function that builds the response.

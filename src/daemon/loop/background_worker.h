@@ -25,14 +25,16 @@ class Worker {
   static std::thread NewThread(std::function<void()> run) { return std::thread(std::move(run)); }
 
   explicit Worker(MakeThread make = NewThread);
-  // Drops jobs that have not begun and waits for the running job. If that job was declared stuck,
-  // the thread is abandoned instead, so jobs must own or share ownership of whatever they use.
+  // Drops jobs that have not begun and waits for the running job, unless that job was declared
+  // stuck. The thread of a stuck job is abandoned, so jobs must own or share ownership of whatever
+  // they use.
   ~Worker();
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
-  // Returns whether the thread is running. If no thread can be created now (too many processes, out
-  // of memory), jobs wait until a later call to Start() or Do() succeeds.
+  // Starts the thread unless it is running. Returns whether it is running. If no thread can be
+  // created now (too many processes, out of memory), jobs wait until a later Start() or Do()
+  // succeeds.
   bool Start();
   void Do(std::function<void()> job);
   void DeclareStuck();
@@ -74,16 +76,16 @@ class BackgroundWorker {
   }
   // Runs a job without a result.
   void Tell(std::function<void()> job);
-  // Calls `late` after `limit`, unless the returned function is called first. That function returns
-  // true on its first call if the limit has not passed, otherwise false. `then` can call it to
-  // check whether its result is still needed.
+  // Calls `late` after `limit`, unless the returned function is called first. `then` can call that
+  // function to check whether its result is still needed. The first call returns true if the limit
+  // has not passed; any other call returns false.
   std::function<bool()> Within(std::chrono::nanoseconds limit, std::function<void()> late);
   // Calls back on the loop unless this object has been destroyed in the meantime.
   void Later(std::function<void()> call);
 
-  // Must be called if the running job hangs. That job keeps its thread, and its result is delivered
-  // if the job returns after all. Jobs that have not begun are dropped. Later jobs run on a new
-  // thread.
+  // Must be called if the running job hangs. The hanging job keeps its thread, and its result is
+  // delivered if it returns after all. Jobs that have not begun are dropped. Later jobs run on a
+  // new thread.
   void Abandon();
   // Number of calls to Abandon().
   int abandoned() const { return abandoned_; }

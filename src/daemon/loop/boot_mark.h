@@ -5,9 +5,9 @@
 
 namespace carma::daemon {
 
-// A value that changes whenever the machine, the container or a rootless user's service manager
-// restarts, even if the kernel keeps running. Empty if the kernel does not report its boot time, in
-// which case every start counts as a new boot.
+// A value that changes whenever the machine restarts. It also changes when only the container or a
+// rootless user's service manager restarts. Empty if the kernel does not report its boot time;
+// every start then counts as a new boot.
 std::string MachineStart();
 
 // Marks the folder with boot_id. Returns true if the machine has restarted since the last mark, and

@@ -20,8 +20,8 @@ class CompletionWaiters {
   explicit CompletionWaiters(boost::asio::io_context& loop) : loop_(loop) {}
 
   // Calls `call` exactly once: when the task has ended, or after `limit` of real time, but never
-  // before this function returns. This happens even if the client has disconnected, but not after
-  // this object has been destroyed.
+  // before this function returns. `call` is called even if the client has disconnected, but not
+  // after this object has been destroyed.
   void Await(core::TaskId task, std::chrono::nanoseconds limit, std::function<void()> call) {
     Waiters& waiting = waiters_[task];
     const auto waiter = waiting.emplace(waiting.end(), loop_, std::move(call));

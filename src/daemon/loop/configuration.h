@@ -38,8 +38,9 @@ class Configuration {
 
   using Take = std::function<void(InForce)>;
 
-  // sources: returns where to read the configuration from; called on the other thread. take: called
-  // after each successful reload, even if nothing has changed. clock must outlive this object.
+  // sources: returns where to read the configuration from; called on the reading thread. take:
+  // called after each successful reload, even if nothing has changed. clock must outlive this
+  // object.
   Configuration(std::shared_ptr<boost::asio::io_context> loop, config::Loaded loaded,
                 std::function<config::Sources()> sources, base::Clock& clock, Take take);
 

@@ -1,6 +1,6 @@
 // Schedules work that occupies the loop for milliseconds, so that many calls by one user do not
-// delay other users. Users take turns, and only one piece of work runs at a time. After a long
-// piece, the next one waits for as long as the piece took, so that the loop can do other work.
+// delay other users. Users take turns, and only one job runs at a time. A long job is followed by a
+// pause of the same length, so that the loop can do other work.
 #pragma once
 
 #include <boost/asio/io_context.hpp>

@@ -12,9 +12,9 @@
 
 namespace carma::daemon {
 
-// Runs once an hour, starting an hour after startup so that a time service can set the clock first.
-// With a wrong clock, it might delete the whole history. A backlog is deleted in small batches,
-// with calls served in between.
+// Runs once an hour. The first run is an hour after startup, so that a time service can set the
+// clock first; with a wrong clock, the whole history might be deleted. A backlog is deleted in
+// small batches, with calls served in between.
 class Housekeeping {
  public:
   // All arguments must outlive this object. keep_days: returns the current

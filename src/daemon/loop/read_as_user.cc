@@ -68,8 +68,8 @@ int OpenPath(const std::string& path) {
   how.resolve = RESOLVE_NO_MAGICLINKS;
   const long fd = ::syscall(SYS_openat2, AT_FDCWD, path.c_str(), &how, sizeof how);
   if (fd >= 0 || (errno != ENOSYS && errno != EPERM)) return static_cast<int>(fd);
-  // openat2() is missing before Linux 5.6, and a container's system call filter may block it. In
-  // either case, realpath() resolves links by reading their text, which respects the user's
+  // openat2() is missing before Linux 5.6, and a container's system call filter may block it. The
+  // fallback, realpath(), resolves links by reading their text, which respects the user's
   // permissions.
   const std::unique_ptr<char, decltype(&std::free)> real(::realpath(path.c_str(), nullptr),
                                                          &std::free);

@@ -34,12 +34,11 @@ class ThreadRights {
 };
 
 // Reads a whole regular file of at most max_bytes. Refuses files in /proc and does not follow /proc
-// links. May block for as long as the file system does, but not on a pipe or terminal. Fails with
-// kNotFound, kDenied or kIo, or with kInvalid ("path: expected …") if the file is not a regular
-// file or is too large.
+// links. May block on the file system, but not on a pipe or terminal. Fails with kNotFound, kDenied
+// or kIo, or with kInvalid ("path: expected …") if the file is not a regular file or is too large.
 //
 // Without openat2() (before Linux 5.6), /proc links are resolved by reading their text. If a folder
-// is then replaced by a link before the file is opened, the path may lead through /proc/self.
+// is replaced by a link before the file is then opened, the path may lead through /proc/self.
 Result<std::string> ReadAs(const task::UserInfo& user, const std::string& path,
                            std::size_t max_bytes);
 

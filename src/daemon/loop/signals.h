@@ -18,8 +18,8 @@ class Signals {
 
   explicit Signals(boost::asio::io_context& loop) : descriptor_(loop) {}
   // Blocks the signals until Listen(), in this thread and the threads that it starts. Must be
-  // called before other threads exist. By default, base::Spawn unblocks all signals in the
-  // processes that it starts.
+  // called before other threads exist. By default, base::Spawn unblocks all signals in its new
+  // processes.
   static void Block();
   // Calls `heard` on the loop for each signal, with the signal number. Returns kUnavailable with
   // the system error on failure.

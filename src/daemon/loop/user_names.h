@@ -32,7 +32,7 @@ class UserNames {
 
   // Calls back on the loop, immediately if the user is cached, and never after destruction. If the
   // database hangs or fails, `call` gets the expired entry, or kUnavailable if there is none. After
-  // a lookup times out, callers do not wait for that user again until `keep` has passed.
+  // a lookup has timed out, no caller waits for that user again until `keep` has passed.
   void Ask(std::uint32_t uid, Call call);
 
  private:

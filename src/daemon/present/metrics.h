@@ -52,9 +52,8 @@ std::string MetricsText(Engine* engine, const Monitor* monitor, store::Store& st
 // The numbers of waiting, granted and adopted leases (docs/use/leases.md).
 std::string LeaseMetricsText(const task::LeaseLauncher& leases);
 
-// Memory and activity of each task on each of its GPUs. These metrics are separate from
-// MetricsText() because each task adds new time series, which not every Prometheus server should
-// store.
+// Memory and activity of each task on each of its GPUs. Separate from MetricsText(), because each
+// task adds new time series, which not every Prometheus server should store.
 std::string TaskMetricsText(const std::vector<api::GpuView>& gpus);
 
 }  // namespace carma::daemon

@@ -30,12 +30,12 @@ struct UsageBy {
 Result<UsageBy> ParseUsageBy(std::string_view text);
 
 // Add all attempts first, in any order, then the GPU usage in chronological order. Times are summed
-// in whole milliseconds, so the total is the same for every grouping.
+// in whole milliseconds, so all groupings have the same total.
 class UsageSums {
  public:
   // Counts only the time in [from, to). An attempt that spans several periods is split among them.
-  // Its start and waiting time count in the period in which it started; running out of memory
-  // counts in the period in which it ended.
+  // Its start and waiting time count in the period in which it started. An out-of-memory failure
+  // counts in the period in which the attempt ended.
   UsageSums(const UsageBy& by, core::Time from, core::Time to) : by_(by), from_(from), to_(to) {}
 
   // For a running attempt, the end time must be the current time and `exit` must be empty.

@@ -476,8 +476,8 @@ void RealDaemon::TakeMeasuredProfiles() {
 
 Result<std::unique_ptr<Daemon>> Daemon::Make(DaemonOptions options) {
   // Ignored: SIGPIPE (a client has hung up), SIGXFSZ (a file has reached its size limit), SIGTTOU
-  // (carmad writes to a terminal in the background, with stty tostop), and SIGUSR1 and SIGUSR2,
-  // which terminate a process by default.
+  // (carmad writes to a terminal in the background, with stty tostop), and SIGUSR1 and SIGUSR2
+  // (which would terminate carmad by default).
   for (const int signal : {SIGPIPE, SIGXFSZ, SIGTTOU, SIGUSR1, SIGUSR2}) ::signal(signal, SIG_IGN);
   Signals::Block();  // until Listen()
   base::RaiseOpenFiles();

@@ -22,7 +22,7 @@ struct DaemonOptions {
   std::string version;
   // Called on the loop on each SIGHUP, because the log file may have been renamed. May be empty.
   std::function<void()> reopen_log = nullptr;
-  // Called on the loop once carmad has found its GPUs or found that there are none, or after a few
+  // Called on the loop once carmad knows its GPUs, or knows that there are none, or after a few
   // seconds if the search takes longer. May be empty.
   std::function<void()> serving = nullptr;
 };

@@ -25,8 +25,8 @@ constexpr base::Duration kUsageSpan{60'000};
 // For up to this many tasks, building a response is faster than forking.
 constexpr std::size_t kFewTasks = 200;
 constexpr auto kLongTurn = std::chrono::milliseconds(50);
-// Length of the pause after a long turn, as a multiple of the turn's duration. With this pause,
-// fewer than one in a hundred requests has to wait for a long turn.
+// Length of the pause after a long turn, as a multiple of the turn's duration. With pauses this
+// long, fewer than one in a hundred requests has to wait for a long turn.
 constexpr int kPausesPerTurn = 200;
 // Real time between two readings of the tasks' progress or CPU usage.
 constexpr auto kReadingGap = std::chrono::seconds(3);
@@ -295,8 +295,8 @@ void EngineHost::TakeRound(const gpu::Round& round, const SeenProcesses& seen) {
   WatchLine();
 }
 
-// Reports the processes that each task has on GPUs. The launcher then records the output files of
-// leases, and the MPS servers check that these processes are their clients.
+// Reports the processes that each task has on GPUs to the launcher, which records the output files
+// of leases, and to the MPS servers, which check that these processes are their clients.
 void EngineHost::TellWhoComputes() {
   std::map<core::TaskId, std::vector<pid_t>> seen;
   for (std::uint32_t i = 0; i < engine_.scheduler().GpuInfos().size(); ++i) {

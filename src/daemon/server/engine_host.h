@@ -1,7 +1,6 @@
 // Runs the engine and its helpers on the daemon's loop. Created once the GPUs are known and the
-// sharing method is decided. Used on the loop's thread, and destroyed after the loop has ended.
-// engine_host.cc has the code for turns, tasks and usage; engine_host_gpus.cc has the code for GPU
-// readings.
+// sharing method is decided; destroyed after the loop has ended. engine_host.cc has the code for
+// turns, tasks and usage; engine_host_gpus.cc has the code for GPU readings.
 #pragma once
 
 #include <boost/asio/posix/stream_descriptor.hpp>

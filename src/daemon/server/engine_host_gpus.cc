@@ -103,7 +103,7 @@ std::optional<core::TaskId> EngineHost::FaultyTask(core::GpuIndex gpu, base::Tim
 }
 
 // If CUDA turns out to be broken on a GPU, the task is retried. If the health rules may not close
-// GPUs, nothing is tested, because the task would be retried on the broken GPU over and over.
+// GPUs, nothing is tested: the task would be retried on the broken GPU over and over.
 void EngineHost::TryCuda(const std::vector<core::GpuIndex>& gpus,
                          std::function<void(const std::string&)> call) {
   if (!trials_ || !settings().health.drain) return call("");

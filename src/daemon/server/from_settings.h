@@ -41,8 +41,8 @@ estimate::AppraisalRules AppraisalRulesOf(const Configuration::InForce& in_force
 EngineOptions EngineOptionsOf(const config::Settings& settings, const task::HostFacts& machine,
                               const task::CgroupControls& controls);
 
-// Converts the GPUs to the core's format and adds the CPUs near each GPU. For simulated GPUs, these
-// CPUs are made up; otherwise, they are read from the system.
+// Converts the GPUs to the core's format and adds the CPUs near each GPU. These CPUs are read from
+// the system, or made up for simulated GPUs.
 std::vector<core::GpuInfo> GpuInfosOf(const config::Settings& settings,
                                       const std::vector<gpu::DeviceInfo>& devices,
                                       const task::HostFacts& machine);

@@ -19,7 +19,7 @@ class ClaimQuestions {
  public:
   ClaimQuestions(std::shared_ptr<boost::asio::io_context> loop, SlurmPrograms programs);
 
-  // Called on the loop with the job's claim in GiB on each node, or without a value if the job has
+  // Called on the loop with the job's claim in GiB on each node; the value is empty if the job has
   // no claim. The error is kUnavailable if Slurm does not respond in time or its response cannot be
   // parsed.
   using Take = std::function<void(const Result<std::optional<std::int64_t>>&)>;

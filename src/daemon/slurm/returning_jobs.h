@@ -1,6 +1,6 @@
 // Requeues Slurm jobs that ran out of GPU memory or are waiting on a full node
 // (slurm/job_return.h). Slurm's programs run one after another on a separate thread. Each step is
-// stored before it is carried out, so that the next carmad can continue after a crash.
+// stored before it is carried out, so that it can be completed after a crash.
 #pragma once
 
 #include <chrono>
@@ -43,8 +43,8 @@ class ReturningJobs {
 
   // Starts requeueing a stored job, possibly one left over from an earlier run.
   void Take(const store::JobReturnRow& row);
-  // True if the task's job must not end yet because Slurm has not accepted its requeue. Also true
-  // if Take() has not been called for the task.
+  // True if Slurm has not accepted the requeue of the task's job yet, so the job must not end. Also
+  // true if Take() has not been called for the task.
   bool Holds(core::TaskId task) const;
   // True if the task's job is being moved to another node, so its lease must not be adopted.
   bool Leaves(core::TaskId task) const;

@@ -21,8 +21,7 @@ JobReturnPlan ReturnOfJob(const core::TaskRecord& record, store::Store& store,
 std::vector<slurm::WaitingJob> JobsThatWait(const task::LeaseLauncher& leases,
                                             const core::Scheduler& scheduler, core::Time now);
 // The waiting jobs that could run on another node instead: batch scripts that are waiting for room
-// on a GPU. is_soon: returns true if a job should stay because it is expected to start here at this
-// time.
+// on a GPU. is_soon: returns true if a job that is expected to start here at this time should stay.
 std::vector<LeavingJob> JobsThatMayLeave(const task::LeaseLauncher& leases,
                                          const core::Scheduler& scheduler, core::Time now,
                                          const std::function<bool(core::Time)>& is_soon);

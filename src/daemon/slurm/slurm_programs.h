@@ -13,8 +13,8 @@
 
 namespace carma::daemon {
 
-// Runs one of Slurm's programs and returns its output, or kUnavailable if it could not be run, was
-// killed after `limit`, or failed (with the end of its output).
+// Runs one of Slurm's programs and returns its output. Returns kUnavailable if the program could
+// not be run, was killed after `limit`, or failed (with the end of its output).
 Result<std::string> RunOfSlurm(const std::vector<std::string>& words,
                                std::chrono::milliseconds limit);
 

@@ -19,8 +19,8 @@ Answer ShowOpenApi(const ServerServices&, const Call&);
 
 // Returns the caller's identity. Also works for unknown callers.
 Answer ShowWho(const ServerServices&, const Call&);
-// Tokens can be created, listed and revoked only over the Unix socket, so that a token cannot be
-// used to create more tokens. Body: {"name": text, "expires_s": seconds}, both optional. Responds
+// Tokens can be created, listed and revoked only over the Unix socket, so that nobody can use a
+// token to create more tokens. Body: {"name": text, "expires_s": seconds}, both optional. Responds
 // with 201 and the token.
 Answer MakeToken(const ServerServices&, const Call&);
 // Lists the caller's own tokens. With ?all=1 lists the tokens of all users, for administrators
@@ -75,18 +75,18 @@ Result<Unit> RemoveReservation(const SharedServices&, const Call&, const api::Re
 // Without pid, the lease is for the calling process. Responds with 201 once the lease is durable.
 // Repeating the request within a day gives the same response with status 200.
 //
-// Root and the daemon's user may add "owner" and "key" (task::LeaseKey), in which case pid is the
-// step's keeper (task/lease). Repeating the key and pid returns the same lease, and a step shares
-// the lease of its job's script.
+// Root and the daemon's user may add "owner" and "key" (task::LeaseKey). pid is then the step's
+// keeper (task/lease). Repeating the key and pid returns the same lease. A step shares the lease of
+// its job's script.
 Result<Unit> MakeLease(const SharedServices&, const Call&, const api::Responder&);
 // Lists unfinished leases. With ?job= lists only leases for steps of that job.
 Answer ListLeases(const SharedServices&, const Call&);
 // ?wait_s=: while the lease is waiting, delays the response for up to this many seconds.
 Result<Unit> ShowLease(const SharedServices&, const Call&, const api::Responder&);
 // Takes {"pid": N}, by default the calling process. Returns {"environment": {…}}. Fails with
-// kConflict unless the lease is granted or the same process has already adopted it, with kDenied
-// for a process outside the lease's step, and with kUnavailable while the job is being moved to
-// another node.
+// kConflict unless the lease is granted or the same process has already adopted it. Fails with
+// kDenied for a process outside the lease's step, and with kUnavailable while the job is being
+// moved to another node.
 Answer AdoptLease(const SharedServices&, const Call&);
 // Takes {"exit_code": N, "signal": N, "stderr_tail": text}, all optional. Only the first report
 // counts.
@@ -106,8 +106,8 @@ Result<Unit> ForgetCalibration(const SharedServices&, const Call&, const api::Re
 
 // ?stream=stdout or stderr; &bytes=: the number of bytes to return from the end of the file
 // (default 16 KiB). For the owner and administrators. The file is read with the owner's privileges.
-// Returns {"path", "text", "from", "size"}, where `from` is the position of the text in the file
-// and `size` is the file's length.
+// Returns {"path", "text", "from", "size"}: `from` is the position of the text in the file, and
+// `size` is the file's length.
 Result<Unit> ShowOutput(const SharedServices&, const Call&, const api::Responder&);
 
 // ---- past.cc ----
@@ -116,7 +116,7 @@ Result<Unit> ShowOutput(const SharedServices&, const Call&, const api::Responder
 // ?task= &after= &limit=: by default the newest hundred events.
 Answer ListEvents(const SharedServices&, const Call&);
 // A report on the tasks submitted in a period, their events, and GPU usage. ?after_ms= &until_ms=
-// &last=: the period; &run=1: adds all tasks and the GPU usage over time. Built on a worker,
+// &last=: the period; &run=1: also lists all tasks and the GPU usage over time. Built on a worker,
 // because reading a year of data takes seconds.
 Result<Unit> MakeReport(const SharedServices&, const Call&, const api::Responder&);
 // Like MakeReport with &run=1, but returns the HTML page that `carma report --html` writes.

@@ -275,8 +275,8 @@ Result<Unit> MakeLease(const SharedServices& services, const Call& call,
       if (const Result<Unit> done = Submit(services, what, owner, caller, reply); !done)
         reply(std::unexpected(done.error()));
     };
-    // A restarted job may claim more memory in Slurm than its options say. Batch steps do not get
-    // the job's restart count, so carmad always asks Slurm about the job's own step.
+    // A restarted job may claim more memory in Slurm than its options say. A batch step does not
+    // get the job's restart count, so carmad asks Slurm whether or not the job was restarted.
     if (!services->ask_claim || !asked.key->IsBase()) return submit(asked);
     services->ask_claim(asked.key->job, [asked, submit, reply](const auto& gib) {
       if (!gib) return reply(std::unexpected(gib.error()));

@@ -16,8 +16,8 @@ using base::Json;
 
 namespace {
 
-// How far in the past a deadline may be, because the caller's clock may differ and a simulated
-// server's clock runs fast. `carma drain` itself refuses any time in the past.
+// How far in the past a deadline may be. The caller's clock may differ, and a simulated server's
+// clock runs fast. `carma drain` itself refuses any time in the past.
 constexpr base::Duration kLateDeadline{std::chrono::hours(1)};
 
 }  // namespace

@@ -40,8 +40,8 @@ Result<ReportRequest> ReadRequest(const SharedServices& services, const Call& ca
   return request;
 }
 
-// The event of an array's submission, which the store keeps only for the array's first task. Empty
-// if the task is that first task or does not belong to an array.
+// The event of an array's submission. The store keeps it only for the array's first task. Empty if
+// `id` is that first task or does not belong to an array.
 Result<std::vector<store::StoredEvent>> ArraySubmission(store::Store& store, core::TaskId id) {
   const store::StoredTask task = CARMA_TRY(store.Get(id));
   const bool member = task.record.request->array && *task.record.request->array != id;

@@ -23,7 +23,7 @@ namespace {
 using base::Json;
 
 constexpr std::int64_t kMaxArrayIndex = 1'000'000'000;
-// Limits on the size of a submission in memory, where common parts count once, and in the store,
+// Limits on the size of a submission: in memory, where common parts count once, and in the store,
 // where each description is complete. A small body can describe very large tasks.
 constexpr std::size_t kMostBytes = 256 << 20;
 constexpr std::size_t kMostWritten = std::size_t{4} << 30;

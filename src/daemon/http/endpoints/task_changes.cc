@@ -210,8 +210,8 @@ std::optional<std::string_view> Objection(std::string_view verb, core::TaskState
   return std::nullopt;
 }
 
-// Why the task cannot be requeued: either its options forbid it, or it is a lease, whose process
-// only the owner can start again. lease: the task's description if it is a lease, otherwise null.
+// Why the task cannot be requeued: its options forbid it, or it is a lease, whose process only the
+// owner can restart. lease: the task's description if it is a lease, otherwise null.
 std::string WhyNoRequeue(const core::TaskRecord& record, const task::TaskSpec* lease) {
   if (lease == nullptr)
     return fmt::format("task {0} has --no-requeue; use carma redo {0} to submit it again",

@@ -23,11 +23,11 @@ using base::Json;
 constexpr std::size_t kShownBytes = 1'000;
 // Maximum number of rows in a response; more would delay other calls.
 constexpr std::size_t kMostRows = 1'000;
-// Limit on the number of tasks checked for a page in queue order. When this limit is reached, the
-// page may have few rows even though a next page exists.
+// Maximum number of tasks to check for a page in queue order. A page that reaches this limit may
+// have few rows even though a next page exists.
 constexpr std::size_t kMostLooks = 1'000;
-// Building a list is faster than forking the process in two cases: the list has at most kFewRows
-// rows and no row needs an expected start, or the queues have at most kShortQueue tasks.
+// Forking the process does not pay if the list has at most kFewRows rows and no row needs an
+// expected start, or if the queues have at most kShortQueue tasks.
 constexpr std::size_t kFewRows = 100;
 constexpr std::size_t kShortQueue = 20'000;
 

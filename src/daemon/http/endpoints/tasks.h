@@ -16,9 +16,9 @@ namespace carma::daemon {
 // ---- submit.cc: submissions, dry runs, and new submissions of earlier tasks ----
 
 // Takes {"tasks": [spec, …], "common": fields of all tasks}, or {"spec": spec, "array": [index,
-// …]}. Both may have "request", a unique name. Repeating the name within a day gives the same
-// response as the first submission. Responds with 201 and the task numbers once the tasks are
-// durable. With ?check=1 nothing is submitted, and the response contains a prediction for each
+// …]}. Both may have "request", a unique name for the submission. Repeating the name within a day
+// gives the first response again. Responds with 201 and the task numbers once the tasks are
+// durable. With ?check=1, nothing is submitted, and the response contains a prediction for each
 // task.
 Result<Unit> SubmitTasks(const SharedServices&, const Call&, const api::Responder&);
 
@@ -45,10 +45,9 @@ Answer ShowSpec(const SharedServices&, const Call&);
 // is durable.
 Result<Unit> ChangeTask(const SharedServices&, const Call&, const api::Responder&);
 Result<Unit> SetPriority(const SharedServices&, const Call&, const api::Responder&);
-// Takes {"verb":"cancel","tasks":[3,4]}. Applies one of ChangeTask's changes to up to
-// api::kMostChanges tasks. Responds once all changes are durable. Errors, for example for other
-// users' tasks or tasks in the wrong state, are reported for each task and do not affect the
-// others.
+// Takes {"verb":"cancel","tasks":[3,4]}. Applies one of ChangeTask's changes to at most
+// api::kMostChanges tasks. Responds once all changes are durable. An error, such as a wrong state
+// or another user's task, is reported for that task and does not affect the others.
 Result<Unit> ChangeTasks(const SharedServices&, const Call&, const api::Responder&);
 
 // Takes fields of a description, such as {"time_limit_s": 7200, …}; null removes a field. Returns
@@ -57,8 +56,8 @@ Result<Unit> ChangeTasks(const SharedServices&, const Call&, const api::Responde
 Result<Unit> EditTask(const SharedServices&, const Call&, const api::Responder&);
 
 // Checks that this caller may set these fields with EditTask and RedoTask. Returns kInvalid if
-// there are none or one cannot be changed, and kDenied for notifications of another user's task,
-// because a target may be a program that runs with the owner's privileges.
+// there are none or one cannot be changed. Returns kDenied for notifications of another user's
+// task, because their target may be a program that runs with the owner's privileges.
 Result<Unit> CheckEditable(const nlohmann::json& changes, const Caller& caller,
                            const store::StoredTask& stored);
 
