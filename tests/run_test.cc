@@ -86,7 +86,7 @@ TEST_F(Run, AListAtATerminalEndsWithTotalsAndAsATableDoesNot) {
   ASSERT_TRUE(site.Carma({"submit", "--hold", "true"}).Ok());
   AtTerminal list(site, {"list"});
   EXPECT_EQ(list.ExitCode(), 0);
-  EXPECT_THAT(list.screen(), HasSubstr("0 running, 1 waiting   0M of 4")) << list.screen();
+  EXPECT_THAT(list.screen(), HasSubstr("0 running, 1 waiting   0M of 39")) << list.screen();
   AtTerminal mine(site, {"list", "--state", "queued"});
   EXPECT_EQ(mine.ExitCode(), 0);
   EXPECT_THAT(mine.screen(), Not(HasSubstr("0 running")));

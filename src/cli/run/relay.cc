@@ -72,8 +72,8 @@ class Carrier {
   void Send(AttachMessage message) {
     if (unsent_ || !socket_) return;
     const Result<bool> sent = socket_.Send(message);
-    if (!sent) return socket_.Close();
-    if (!*sent) unsent_ = std::move(message);
+    // If sending fails, the task has ended. Receive() still gets its last output.
+    if (sent && !*sent) unsent_ = std::move(message);
   }
 
   void SendRest() {
