@@ -115,7 +115,7 @@ TEST_F(Sharing, AQuotaHoldsForConcurrentSubmissionsAndAfterKills) {
   for (int i = 0; i < 8; ++i) site.Restart(SIGKILL);
   for (Child& each : submitters) EXPECT_FALSE(each.Wait().late);
   EXPECT_LE(AllTasks(site).size(), static_cast<std::size_t>(kQuota));
-  // The quota now has room for exactly as many submissions as failed because of the kills.
+  // Submissions that failed because of the kills must not have used up any of the quota.
   while (site.Carma({"submit", "-o", "/dev/null", "--", "/bin/true"}).Ok()) {
     ASSERT_LE(AllTasks(site).size(), static_cast<std::size_t>(kQuota));
   }

@@ -254,10 +254,10 @@ struct TaskView {
           "Number of times the task checkpointed on request and exited, to be resumed later.",
           {.low = 0});
     field("leaves_by_ms", task.leaves_by_ms,
-          "When a task that was asked to checkpoint will be stopped; null if the task may stay.");
+          "Time at which a task asked to checkpoint will be stopped; null if it may continue.");
     field("turn_ends_ms", task.turn_ends_ms,
-          "When the running task's time slice ends if another task is waiting for its GPUs; null "
-          "if it has no time slice.");
+          "Time at which the running task's time slice ends if another task is waiting for its "
+          "GPUs; null if it has no time slice.");
     field("begin_ms", task.begin_ms, "The task will not be started before this time.");
     field("dependencies", task.dependencies, "Dependencies: afterok:12, afterany:13 …");
     field("parameters", task.parameters, "The task's parameters in a sweep.");

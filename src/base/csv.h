@@ -47,7 +47,8 @@ class CsvTable {
   // rows differ in length, a quote is not closed, or there are more than max_rows rows.
   static Result<CsvTable> Parse(std::string_view text, const std::vector<std::string>& required,
                                 std::size_t max_rows = kMaxCsvRows, std::string_view where = {});
-  // Reads a file and names its path in messages. Returns the errors of ReadFile() and Parse().
+  // Reads a file and includes its path in error messages. Returns any error from ReadFile() or
+  // Parse().
   static Result<CsvTable> Read(const std::string& path, const std::vector<std::string>& required,
                                std::size_t max_bytes);
   std::size_t size() const { return rows_.size(); }

@@ -136,7 +136,7 @@ class NvmlFaultsTest : public FakeNvmlTest {
  protected:
   void SetUp() override {
     FakeNvmlTest::SetUp();
-    // Puts the driver's list in PCI order so that a GPU without an address keeps its place.
+    // Lists the GPUs in PCI order, because one without an address stays where the driver lists it.
     std::swap(nvml_->gpus[0], nvml_->gpus[1]);
     for (FakeNvmlGpu& gpu : nvml_->gpus) gpu.compute = {Process(11, 100)};
   }

@@ -21,7 +21,7 @@ struct WaitingJob {
 // retries and comments written by people are kept.
 bool IsOfWaits(std::string_view admin_comment);
 
-// Placeholder in a comment for the node's name in Slurm.
+// Comments contain this placeholder instead of the node's Slurm name.
 inline constexpr std::string_view kNodePlace = "%n";
 std::string WithNodeName(std::string text, std::string_view node);
 

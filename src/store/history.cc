@@ -137,7 +137,7 @@ Result<Unit> History::Usage(core::Time from, core::Time to, const TakeRow<GpuUsa
 
 Result<Unit> History::LineWaits(core::Time from, core::Time to, const TakeRow<LineWait>& take) {
   return impl_->Each(
-      "reading the wait reasons of the head of the queue",
+      "reading the wait reasons for the head of the queue",
       "INDEXED BY line_wait_to WHERE to_ms > ? AND from_ms < ? ORDER BY to_ms,reason", take, from,
       to);
 }

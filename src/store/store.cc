@@ -198,7 +198,7 @@ Result<Unit> Store::AddUsage(const GpuUsage& usage) {
 }
 
 Result<Unit> Store::AddLineWait(const LineWait& wait) {
-  return impl_->Do("storing a wait reason of the head of the queue",
+  return impl_->Do("storing the wait reason for the head of the queue",
                    [&] { impl_->Put(InsertSql<LineWait>(), wait); });
 }
 

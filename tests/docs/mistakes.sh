@@ -53,7 +53,7 @@ carma cancel --all                                               # -> cancel: no
 carma priority 1                                                 # -> expected tasks, for example: carma priority -10 42
 carma drain                                                      # -> expected gpus, for example: carma drain 0,2
 carma drain 9                                                    # -> GPU '9': expected a UUID or an index below 4
-carma reserve --gpus 1                                           # -> reserve: expected either --for USER, --account or --class
+carma reserve --gpus 1                                           # -> reserve: expected --for USER, --account or --class
 carma reserve --gpus 9 --from +1h --for-time 1h --for root       # -> There is no GPU 9 here
 carma reserve --gpus 1 --from +1h --for-time 1h --for nosuch 2>&1 >/dev/null    # -> this machine has no user 'nosuch'
 carma list --user nosuch 2>&1 >/dev/null                         # -> this machine has no user 'nosuch'

@@ -100,8 +100,9 @@ Result<std::uint64_t> MemberOf(Context& context, std::uint64_t array, std::int64
   return *id;
 }
 
-// Returns the whole array if `id` is its first task, which is how dependencies and Slurm commands
-// refer to an array. With `own`, `id` is the caller's last task and may be any task of the array.
+// Returns the whole array if `id` is its first task, because dependencies and Slurm commands refer
+// to an array by its first task. If `own` is true, `id` is the caller's last task, which may be any
+// task in the array.
 TaskRange WholeArray(Context& context, std::uint64_t id, bool own) {
   const TaskRange alone{.first = id, .last = id};
   const auto task = GetTask(context.client(), id);

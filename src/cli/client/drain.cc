@@ -40,13 +40,13 @@ std::string StandingText(const std::string& verb, const api::GpuView& gpu) {
   const std::string& state = gpu.state;
   if (verb == "resume" && IsDown(gpu))
     return " is open, and will accept tasks as soon as it responds";
-  if (verb == "resume" && IsClosed(gpu)) return " is open, but accepts no new tasks yet";
+  if (verb == "resume" && IsClosed(gpu)) return " is open, but is not accepting new tasks yet";
   if (state == "drng" && gpu.leave_by_ms)
     return " accepts no new tasks; running tasks must stop by " +
            base::FormatTime(base::FromMs(*gpu.leave_by_ms));
   if (state == "drng") return " accepts no new tasks; running tasks continue";
   if (state == "drain") return " accepts no new tasks and is empty";
-  return " accepts tasks again";
+  return " is accepting tasks again";
 }
 
 // Changes the GPUs and returns their new states. Reports GPUs that could not be changed.
@@ -113,10 +113,11 @@ Result<Unit> CloseUntilBoot(Context& context, const GpuChangeFlags& flags,
   auto status = CARMA_TRY(CloseServer(context.client(), flags.reason, empty_by));
   const std::int64_t tasks = RunningTasks(status.value);
   const bool print = !context.json;
-  if (print && tasks == 0) Print(context, "The server starts no new tasks and none are running\n");
+  if (print && tasks == 0)
+    Print(context, "The server will start no new tasks, and none are running\n");
   if (print && tasks > 0) {
     Print(context,
-          fmt::format("The server starts no new tasks; running tasks must stop by {}\n",
+          fmt::format("The server will start no new tasks; running tasks must stop by {}\n",
                       base::FormatTime(base::FromMs(status.value.leave_by_ms.value_or(0)))));
   }
   if (flags.wait && tasks > 0) {
@@ -199,7 +200,7 @@ Result<Unit> RunResume(Context& context, const GpuChangeFlags& flags) {
     const auto status = CARMA_TRY(GetStatus(context.client()));
     if (!status.value.closed.empty()) {
       CARMA_TRY(OpenServer(context.client()));
-      if (!context.json) Print(context, "The server accepts tasks again\n");
+      if (!context.json) Print(context, "The server is accepting tasks again\n");
     }
   }
   const auto names = CARMA_TRY(NamedGpus(context, flags.gpus));

@@ -73,7 +73,7 @@ TEST_F(App, ResumingAGpuOfAClosedServerIsAFailure) {
   });
   const Ran ran = Run({"resume", "0"});
   EXPECT_EQ(ran.exit_code, 1);
-  EXPECT_EQ(ran.out, "GPU 0 is open, but accepts no new tasks yet\n");
+  EXPECT_EQ(ran.out, "GPU 0 is open, but is not accepting new tasks yet\n");
   EXPECT_EQ(
       ran.err,
       "carma: server: closed by root until the machine reboots; 'carma resume all' reopens it\n");

@@ -49,7 +49,7 @@ Result<Unit> ReadWhom(const ReserveFlags& flags, core::Reservation& booking) {
   const bool named =
       !booking.users.empty() || !booking.accounts.empty() || !booking.classes.empty();
   if (nobody == named)
-    return Invalid("expected either --for USER, --account or --class, or --for nobody");
+    return Invalid("expected --for USER, --account or --class, or just --for nobody");
   return Unit{};
 }
 

@@ -23,8 +23,8 @@ DriverFacts AskDriver(const config::Settings& settings);
 // ReadNamed() and ParseRecording().
 Result<DriverFacts> AskRecording(const std::string& path);
 
-// The context size that estimates assume for a GPU type: the daemon's, or the built-in size if no
-// daemon answers.
+// The context size that the estimates assume for a GPU type: the daemon's value, or the built-in
+// one if no daemon responds.
 AssumedContext AskAssumed(api::Client& client, const std::string& gpu_type,
                           const config::Settings& settings);
 // Creates a context on an idle GPU of each type, one GPU after the other, and fills in `cost` or

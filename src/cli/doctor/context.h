@@ -1,4 +1,5 @@
-// Compares the memory of a CUDA context, by GPU type, with what estimates assume for a process.
+// For each GPU type, compares the measured size of a CUDA context with the memory per process that
+// the estimates assume.
 #pragma once
 
 #include <cstddef>

@@ -19,8 +19,8 @@ std::vector<Finding> CheckGpu(std::size_t index, const DriverFacts& driver,
 // effect only after a GPU reset. Empty on a server without MIG. driver.gpus must not be an error.
 std::vector<Finding> CheckMig(const DriverFacts& driver, const config::Settings& settings);
 
-// The names of the activity counters, and of all other values. If `told` is true, returns those
-// that the GPU reports, else those that it does not report.
+// Names of activity counters (CounterNames) or of all other values (ValueNames): those that the GPU
+// reports if `told` is true, otherwise those that it does not.
 std::vector<std::string> CounterNames(const gpu::Reading& reading, bool told);
 std::vector<std::string> ValueNames(const gpu::Reading& reading, bool told);
 

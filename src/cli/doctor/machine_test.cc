@@ -238,7 +238,7 @@ TEST_F(DoctorMps, WarnsAboutForeignControlDaemons) {
   EXPECT_EQ(Worst(Check()), Level::kOk) << "it has exited";
   const LockOf daemon(root_ + "/tmp/nvidia-mps/control_lock");
   EXPECT_THAT(FirstMachineTrouble(Check()).text,
-              HasSubstr(fmt::format("not CARMA's (pid {}) serves /tmp/nvidia-mps", daemon.pid())));
+              HasSubstr(fmt::format("by CARMA (pid {}) is serving /tmp/nvidia-mps", daemon.pid())));
   EXPECT_THAT(FirstMachineTrouble(Check()).remedy, HasSubstr("echo quit | "));
   settings_.collocation = core::SharingMethod::kStreams;
   EXPECT_EQ(FirstMachineTrouble(Check()).level, Level::kWarn);
@@ -247,7 +247,7 @@ TEST_F(DoctorMps, WarnsAboutForeignControlDaemons) {
 TEST_F(DoctorMps, WarnsAboutRootsDaemonOfProtocol3) {
   Put("/run/nvidia-mps/control_lock", "");
   const LockOf daemon(root_ + "/run/nvidia-mps/control_lock");
-  EXPECT_THAT(FirstMachineTrouble(Check()).text, HasSubstr("serves /run/nvidia-mps"));
+  EXPECT_THAT(FirstMachineTrouble(Check()).text, HasSubstr("is serving /run/nvidia-mps"));
 }
 
 TEST_F(DoctorMachine, WarnsAboutUnlikelySettings) {

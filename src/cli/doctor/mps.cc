@@ -118,8 +118,8 @@ class MpsCheck {
       if (!pid || settings_.mps_dir == dir) continue;
       const std::string variable = "CUDA_MPS_PIPE_DIRECTORY=" + dir;
       Add(Level::kWarn,
-          fmt::format("an MPS control daemon that is not CARMA's (pid {}) serves {}: programs that "
-                      "CARMA did not start share GPUs through it",
+          fmt::format("an MPS control daemon not started by CARMA (pid {}) is serving {}: programs "
+                      "outside CARMA share GPUs through it",
                       *pid, dir),
           "stop it unless you need it: " +
               (task::MpsSpeaksThree(*pid)

@@ -23,7 +23,7 @@ MpsTrial TryMps(const config::Settings& settings, bool is_daemon_user);
 
 // Returns the method by which tasks share a GPU. carmads_line: a running carmad's description of
 // its method ("streams: at most …"); empty if none is running. For collocation.method = "auto",
-// uses this line, else the MPS trial, else MPS, the preferred method.
+// takes the method from this line or, failing that, from the MPS trial; the default is MPS.
 core::SharingMethod MethodInForce(const config::Settings& settings, std::string_view carmads_line,
                                   const MpsTrial& trial);
 

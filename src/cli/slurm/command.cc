@@ -41,7 +41,7 @@ std::string NodeName() {
   return name.empty() ? base::ShortHostName() : name;
 }
 
-// Returns `asked` if given, else this host's node in Slurm. Returns kInvalid if there are several.
+// Returns `asked` if given, otherwise this host's Slurm node. Returns kInvalid if several exist.
 Result<std::string> NodeHere(const std::string& asked) {
   if (!asked.empty()) return asked;
   if (!base::GetEnv("SLURMD_NODENAME").empty()) return NodeName();
@@ -55,7 +55,7 @@ Result<std::vector<api::GpuView>> GpusOf(Context& context) {
   return CARMA_TRY(ListGpus(context.client())).value;
 }
 
-// The folder lib/carma/slurm next to the programs' folder if it exists, else the folder where
+// The folder lib/carma/slurm next to the programs' folder if it exists, otherwise the folder where
 // packages install the plug-in.
 std::string PluginFolder() {
   const std::string bin = base::ExecutableDir();

@@ -84,7 +84,7 @@ Finding CheckDevices(const SlurmFacts& facts) {
           "remove gpu from the node's Gres, or let job_submit.lua keep rejecting --gres=gpu"};
 }
 
-// True if the file might call carma, or if it could not be read, so its text is empty.
+// True if the file might call carma, or if its text is empty because it could not be read.
 bool MayCallCarma(const std::string& text) {
   return base::Trim(text).empty() || text.find("carma") != std::string::npos;
 }

@@ -17,8 +17,9 @@ namespace carma::core {
 std::vector<ReservedPeriod> PeriodsOf(const Reservation& booking, Time now, Time horizon,
                                       const base::Calendar& calendar);
 
-// Explains in one sentence why a period gets fewer GPUs than requested; empty if none does. If
-// `newcomer` is set, ignores periods that get too few even without that reservation.
+// Explains in one sentence why a period gets fewer GPUs than requested; empty if every period gets
+// enough. If `newcomer` is set, ignores periods that would be short of GPUs even without the new
+// reservation.
 std::optional<std::string> WhyNotAll(const std::vector<ReservedPeriod>& periods, Time now,
                                      std::span<const GpuInfo> gpus,
                                      std::optional<ReservationId> newcomer = {});

@@ -49,7 +49,7 @@ constexpr RuleQuantity kQuantities[] = {
      [](const RuleAsked& at) { return at.gpu.mig ? 1.0 : 0.0; }},
     {"pace", "GPU speed relative to the server's fastest GPU, at most 1",
      [](const RuleAsked& at) { return at.gpu.pace; }},
-    {"work", "predicted throughput of all tasks on the GPU together; 1 is a full GPU",
+    {"work", "predicted total throughput of all tasks on the GPU; 1 is a full GPU",
      [](const RuleAsked& at) { return at.gpu.compute * at.gpu.delivered; }},
     {"memory_mib", "memory that the task requests per GPU, MiB; 0 if unknown",
      [](const RuleAsked& at) {

@@ -361,8 +361,8 @@ bool CheckThroughput(const Question& q) {
   if (gain >= *q.config.min_gain * own) return true;
   return NotNow(q, ReasonCode::kGain, [&] {
     return fmt::format(
-        "Alongside the {} on GPU {}, it would add only {} % of its activity to the GPU's "
-        "throughput; at least {} % is required.",
+        "Alongside the {} on GPU {}, it would raise the GPU's throughput by only {} % of its own "
+        "activity; at least {} % is required.",
         base::Counted(std::ssize(gpu.residents), "task"), gpu.index,
         Percent(own > 0 ? gain / own : 0), Percent(*q.config.min_gain));
   });

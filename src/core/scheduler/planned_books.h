@@ -7,7 +7,7 @@ namespace carma::core {
 
 class PlannedBooks {
  public:
-  // Starts with the tasks that are running now, without those that are being stopped.
+  // Starts with the currently running tasks, excluding those that are being stopped.
   explicit PlannedBooks(const State& state);
 
   void Leave(const TaskRecord& task);

@@ -55,8 +55,8 @@ class EstimateService {
 
   // Estimates these jobs. Tasks without a summary do not wait for other tasks. If reading a summary
   // takes too long, its thread is abandoned and the task is estimated without the summary. While
-  // kMostStuck abandoned threads are still hanging, no more summaries are read. If `take` is set,
-  // it receives the results, in several parts and in any order.
+  // kMostStuck abandoned threads are still hung, no more summaries are read. If `take` is set, it
+  // receives the results, in several parts and in any order.
   void Ask(std::vector<EstimateJob> jobs, Take take = nullptr);
   const estimate::AppraisalRules& rules() const { return appraiser_->rules(); }
   // Applies the new settings to later calls to Ask.

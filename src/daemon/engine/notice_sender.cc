@@ -27,7 +27,7 @@ namespace {
 
 constexpr std::size_t kMostRead = 2'000;
 constexpr std::size_t kMostAtOnce = 8;
-// Limit on one user's simultaneous notices, so that a hanging mail or web server does not delay
+// Limit on one user's simultaneous notices, so that a hung mail or web server does not delay
 // other users.
 constexpr std::ptrdiff_t kMostOfOneUser = 2;
 // Real time that carma-notify may take beyond the time limit.

@@ -42,7 +42,7 @@ void SlowAnswers::ReadFile(std::function<Answer()> read, std::function<void(Answ
   // The thread has already been abandoned if an earlier read on it also timed out.
   const auto late = [this, then, before = files_.abandoned()] {
     if (files_.abandoned() == before) files_.Abandon();
-    then(Unavailable("the disk with the task's output does not respond"));
+    then(Unavailable("the disk holding the task's output is not responding"));
   };
   const auto in_time = files_.Within(options_.file_limit, late);
   files_.Ask(std::move(read), [in_time, then](Answer answer) {

@@ -88,7 +88,7 @@ TEST_F(SlowAnswersTest, AbandonsADiskThatDoesNotAnswer) {
       Kept());
   Until([&] { return kept_.size() == 1; });
   ASSERT_FALSE(kept_[0]);
-  EXPECT_EQ(kept_[0].error().message, "the disk with the task's output does not respond");
+  EXPECT_EQ(kept_[0].error().message, "the disk holding the task's output is not responding");
   answers_->ReadFile([] { return Text("of another disk"); }, Kept());
   Until([&] { return kept_.size() == 2; });
   EXPECT_EQ(kept_[1]->body, "of another disk");

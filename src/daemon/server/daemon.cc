@@ -105,7 +105,7 @@ class RealDaemon : public Daemon, public Sampler::Taker {
   std::shared_ptr<base::Clock> clock_;
   std::unique_ptr<store::Store> store_;
   // Shared with the worker threads, like the clock, because a thread that hangs in a driver may
-  // return after everything else has been destroyed. Calls that it posts then never run.
+  // return after everything else has been destroyed. Any calls it posts after that are never run.
   std::shared_ptr<asio::io_context> shared_loop_ = std::make_shared<asio::io_context>(1);
   asio::io_context& loop_ = *shared_loop_;
   Counters counters_;

@@ -136,7 +136,7 @@ std::int64_t TrainedParams(const model::LayerList& layers) {
 }
 
 // Takes weights, optimizer states and step temporaries from the dry run, provided that the question
-// and the dry run agree on whether weights have 16 bits.
+// and the dry run agree on whether weights are 16-bit.
 void TakeHeld(const Question& question, Numbers& numbers) {
   const std::optional<model::HeldBytes>& held = question.layers->held;
   const bool half = question.precision.value_or(Precision::kFp32) == Precision::kHalf;

@@ -205,8 +205,8 @@ UnseenInput::Read UnseenInput::OfElementwise(const model::Layer& layer,
   const bool same_tokens =
       layer.out.rank() == 2 ||
       (before.rank() == layer.out.rank() && before.rank() > 1 && before[1] == layer.out[1]);
-  // The row has its input's width and tokens but seems to have fewer elements, so the printed first
-  // dimension contains windows as well as the batch.
+  // The row matches its input in width and token count but seems to have fewer elements, so its
+  // printed batch dimension must include the windows.
   if (same_width && same_tokens && current.elements > printed &&
       std::fmod(current.elements, printed) == 0) {
     return {.elements = current.elements, .windows = current.elements / printed};

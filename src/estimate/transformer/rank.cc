@@ -63,8 +63,9 @@ bool ShardsGradients(const TrainingPlan& plan) {
   return plan.data_parallel == DataParallel::kZero2 || plan.data_parallel == DataParallel::kZero3;
 }
 
-// In 16-bit training with DeepSpeed, weights and gradients have 16 bits, and master copies and
-// states have 32. held: the parameters that would be on this GPU without sharding.
+// In 16-bit training with DeepSpeed, weights and gradients are 16-bit, and master copies and
+// optimizer states are 32-bit. held: number of parameters that would be on this GPU without
+// sharding.
 void UseDeepSpeed(const TrainingPlan& plan, double parameters, double held, Static& all) {
   const double ranks = Shards(plan);
   all.weights = plan.data_parallel == DataParallel::kZero3 ? 2 * parameters / ranks : 2 * held;

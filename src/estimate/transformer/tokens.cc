@@ -8,7 +8,7 @@ namespace {
 
 // Bytes of a norm's result once sequence parallelism has gathered it over all tokens, less the part
 // of the residual stream that a GPU keeps anyway. In the backward pass, the matrices that read the
-// result produce a gradient of the same size, which is then scattered. Both tensors have 16 bits.
+// result produce a gradient of the same size, which is then scattered. Both tensors are 16-bit.
 double GatheredBytes(const TrainingPlan& plan, const Sizes& sizes) {
   return plan.sequence_parallel ? 2 * (sizes.hidden - sizes.stream) : 0;
 }
@@ -16,8 +16,8 @@ double GatheredBytes(const TrainingPlan& plan, const Sizes& sizes) {
 // Adds the memory of the loss over the vocabulary: log-softmax, its gradient and the gradient of
 // the logits. All three are fp32 if the logits are cast, either by autocast or by the model's code,
 // as in causal models. If the code does not cast them (plain_loss), log-softmax under autocast
-// reads 16-bit logits, and their gradient has 16 bits. The Trainer does not keep the logits. A
-// custom training loop might keep them, but CARMA cannot detect this.
+// reads 16-bit logits and their gradient is 16-bit. The Trainer does not keep the logits. A custom
+// training loop might keep them, but CARMA cannot detect this.
 void AddLoss(const TransformerConfig& config, const TrainingPlan& plan, const Sizes& sizes,
              bool shares_weights, PerToken& per) {
   const bool casts = config.rms_norm || plan.weights == Dtype::kFp32;

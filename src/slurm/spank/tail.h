@@ -20,9 +20,10 @@ struct OpenFile {
 void NoteOpenFile(int fd, OpenFile& file);
 // Parses "INODE PATH". Returns an empty OpenFile if the text has a different form.
 OpenFile FileOf(const std::string& text);
-// Returns the last bytes of the file. A child process with this user and these groups reads them,
-// and refuses a file that has replaced the original. Gives up after three seconds, because the user
-// may stop the child or the file system may hang.
+// Returns the tail of the file, or as much as could be read within three seconds. It is read by a
+// child process that runs as this user, with these groups, and rejects the file if it has been
+// replaced. The time limit is needed because the user might stop the child or the file system might
+// hang.
 std::string TailOf(const OpenFile& file, uid_t uid, gid_t gid,
                    const std::vector<gid_t>& groups = {});
 // Reads the child's output from the descriptor `from` until the child closes it or the limit is

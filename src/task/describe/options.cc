@@ -301,7 +301,7 @@ constexpr std::array kRows{
     Row{{"memory", 0, "SIZE", "peak memory on each GPU: 800M, 12G, or a number in MiB", false},
         SetMemory},
     Row{{"gpu-mem", 0, "SIZE", "the same as --memory", false}, SetMemory},
-    Row{{"cpus", 'c', "N", "CPU cores reserved for the task (all its processes together)", false},
+    Row{{"cpus", 'c', "N", "CPU cores reserved for the task (total for all its processes)", false},
         SetNumber<&TaskSpec::cpus, 1, core::kMaxCpus>},
     Row{{"cpus-per-task", 0, "N", "Slurm's form of --cpus", false},
         SetNumber<&TaskSpec::cpus, 1, core::kMaxCpus>},

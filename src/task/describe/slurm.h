@@ -50,9 +50,9 @@ SlurmVariables VariablesOf(const SlurmWords& words, int gpus);
 // process, or processes per GPU, without a total.
 std::optional<int> GpusOf(const SlurmWords& words);
 
-// Fills in the cores and the host memory of all processes together, unless the description sets
-// them. The options may specify memory per node, core or GPU. task.gpus must already be set.
-// Ignores `--mem=0` (the whole node). Returns one sentence for each value that cannot be parsed.
+// Fills in the total cores and host memory of all processes, unless the description sets them. The
+// options may specify memory per node, core or GPU. task.gpus must already be set. Ignores
+// `--mem=0` (the whole node). Returns one sentence for each value that cannot be parsed.
 std::vector<std::string> FillHost(const SlurmWords& words, core::TaskRequest& task);
 
 // SLURM_ARRAY_TASK_COUNT, _MIN, _MAX and _STEP for these indices (ascending).

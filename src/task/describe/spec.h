@@ -27,7 +27,7 @@ namespace carma::task {
 inline constexpr std::size_t kMaxNameBytes = 256;
 inline constexpr std::size_t kMaxPathBytes = 4096;
 inline constexpr std::size_t kMaxArgBytes = 131'072;      // for one argument or variable
-inline constexpr std::size_t kMaxCommandBytes = 1 << 20;  // for all arguments together
+inline constexpr std::size_t kMaxCommandBytes = 1 << 20;  // total for all arguments
 inline constexpr std::size_t kMaxArgs = 10'000;
 inline constexpr std::size_t kMaxScriptBytes = 4 << 20;
 inline constexpr std::int64_t kMaxBatchSize = 1'000'000'000;

@@ -65,7 +65,7 @@ Result<Unit> AddLeaseMember(Lease& lease, LeaseMember member);
 // Environment variables for the process of a granted lease.
 std::map<std::string, std::string> EnvironmentOf(const LaunchOrder& order);
 
-// How a lease is assumed to have ended if its processes exited without a report to carmad.
+// How a lease is assumed to have ended if its processes exited without reporting to carmad.
 LeaseEnd UnreportedEnd(const std::string& ends_dir, core::TaskId id, const Lease& lease);
 
 }  // namespace carma::task

@@ -67,7 +67,7 @@ class ProgressReader {
   bool labelled_ = false;               // lines begin with the rank
   std::optional<double> epochs_total_;  // a total printed separately from the epoch
   std::optional<double> loops_total_;
-  std::optional<double> run_loops_;  // number of loops in all epochs together
+  std::optional<double> run_loops_;  // total number of loops in all epochs
   std::optional<double> rate_;       // rate in a table
   std::optional<double> share_;      // share of the whole run, from Chainer's bar
 };

@@ -38,9 +38,9 @@ inline constexpr char kExitFile[] = "exit.json";
 // LaunchOrder::memory_limits, separated by spaces.
 inline constexpr char kLimitsFile[] = "limits";
 // Time at which a task that was asked to checkpoint will be stopped, in milliseconds since the Unix
-// epoch, or "inf" if the task may stay after all. Read by the Python module carma_task.
+// epoch, or "inf" if the task may keep running after all. Read by the Python module carma_task.
 inline constexpr char kDeadlineFile[] = "leaves_by_ms";
-// Why the task is stopped: a sentence for the task's terminal.
+// Contains the reason for stopping the task, as a sentence to show on its terminal.
 inline constexpr char kStopFile[] = "stop";
 inline constexpr char kShimLogFile[] = "shim.log";
 

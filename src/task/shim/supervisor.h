@@ -72,7 +72,8 @@ class Supervisor {
   // failure.
   void OnLimits(std::function<std::string()> change) { change_limits_ = std::move(change); }
   // Returns once the main process and all its descendants are gone. The caller must still set the
-  // start times in the report. stop_file: kStopFile, which the task's terminal shows.
+  // start times in the report. stop_file: path of kStopFile, whose contents are shown on the task's
+  // terminal when the task is stopped.
   ShimReport Run(std::string stop_file = "");
 
  private:

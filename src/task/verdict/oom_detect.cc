@@ -74,9 +74,9 @@ constexpr std::array<std::string_view, 9> kMpsFaults{
     "MPS client has been terminated by the server",
 };
 
-// How CUDA reports a fault on the GPU (runtime errors 700, 710, 714 to 719): as a sentence, or by
-// the name of the runtime's or the driver's error. A failed launch (719) may also have other
-// causes, such as a broken MPS server.
+// How CUDA reports a GPU fault (runtime errors 700, 710 and 714 to 719): the error message and the
+// error's names in the runtime and the driver. A launch failure (719) can have other causes, such
+// as a broken MPS server.
 struct FaultText {
   std::array<std::string_view, 3> forms;
   bool by_program;  // only the program's own code can cause it

@@ -146,7 +146,7 @@ class TypeWork {
       const auto* found = ProfileOf(run.run.members[static_cast<std::size_t>(each.member)]);
       if (!found) return std::nullopt;
       const auto& [load_s, unload_s] = ends_.at({found->workload, run.run.method});
-      // A stopped process computed until it was stopped.
+      // If `carma profile` stopped the process, it was computing until then.
       const Interval interval{each.begin_s + load_s, each.end_s - (each.stopped ? 0 : unload_s)};
       return interval.from_s < interval.to_s ? std::optional(interval) : std::nullopt;
     };
