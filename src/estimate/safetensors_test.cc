@@ -76,7 +76,7 @@ TEST(Safetensors, RefusesBadFilesInOneLine) {
        FileOf(
            R"({"a":{"dtype":"F32","shape":[8000000,8000000,8000000,8000000],"data_offsets":[0,4]}})",
            4),
-       "larger than the file"},
+       "too many elements"},
       {"shape and bytes differ",
        FileOf(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,4]}})", 4),
        "4 bytes of data, but the shape needs 8"},

@@ -160,8 +160,8 @@ TEST_F(ShimAttachTest, StoppingHangsUpAShellAndShowsTheReason) {
 
 TEST_F(ShimAttachTest, AShellIsHungUpOnlyOnceItsJobHasSaved) {
   LaunchOrder order = Attached(
-      "sh -c 'trap \"read x < $GO; echo saved > $TELL; exit\" TERM; echo up > $TELL; "
-      "sleep 1000 & wait' & trap '' TERM; echo up > $TELL; wait; read x",
+      "sh -c 'trap \"read x < $GO; echo saved > $TELL; exit\" TERM; sleep 1000 & "
+      "echo up > $TELL; wait' & trap '' TERM; echo up > $TELL; wait; read x",
       true);
   order.kill_grace = base::Duration(kPatienceMs);
   launcher_->Start(std::move(order));
