@@ -171,12 +171,14 @@ Result<std::optional<AttachSocket::Received>> AttachSocket::Receive() {
   header.msg_control = control;
   header.msg_controllen = sizeof control;
   ssize_t n;
+  // If the peer closes its end without having read everything, the kernel reports ECONNRESET once.
+  // The calls after that return the peer's last messages, and finally the end of the connection.
   do {
     n = ::recvmsg(fd_.get(), &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-  } while (n < 0 && errno == EINTR);
+  } while (n < 0 && (errno == EINTR || errno == ECONNRESET));
   if (n < 0 && errno == EAGAIN) return std::nullopt;
-  if (n < 0 && errno != ECONNRESET) return FailErrno(errno, "terminal socket");
-  if (n <= 0) return NotFound("terminal socket: the peer has disconnected");
+  if (n < 0) return FailErrno(errno, "terminal socket");
+  if (n == 0) return NotFound("terminal socket: the peer has disconnected");
   Received received;
   received.descriptor = DescriptorOf(header);
   received.message = CARMA_TRY(ParseAttachMessage({bytes.data(), static_cast<std::size_t>(n)}));

@@ -86,6 +86,25 @@ TEST(AttachSockets, CarryMessagesAndADescriptor) {
   EXPECT_FALSE(shim->Send({.kind = Kind::kOutput, .data = "x"}));
 }
 
+TEST(AttachSockets, LastMessagesArriveEvenIfThePeerLeftInputUnread) {
+  Result<AttachListener> listener = AttachListener::Open();
+  ASSERT_TRUE(listener);
+  Result<AttachSocket> shim = ConnectAttach(listener->name(), ::geteuid());
+  std::optional<AttachSocket> person = listener->Accept();
+  ASSERT_TRUE(shim && person);
+  const std::vector<AttachMessage> last = {{.kind = Kind::kOutput, .data = "done"},
+                                           {.kind = Kind::kEnded, .number = 3}};
+  for (const AttachMessage& message : last) EXPECT_EQ(shim->Send(message), true);
+  EXPECT_EQ(person->Send({.kind = Kind::kInput, .data = "y"}), true);
+  shim->Close();
+  for (const AttachMessage& message : last) {
+    const Result<std::optional<AttachSocket::Received>> received = person->Receive();
+    ASSERT_TRUE(received && *received);
+    EXPECT_EQ((*received)->message, message);
+  }
+  EXPECT_EQ(person->Receive().error().code, ErrorCode::kNotFound);
+}
+
 TEST(AttachSockets, DoesNotWaitForASlowReader) {
   Result<AttachListener> listener = AttachListener::Open();
   ASSERT_TRUE(listener);
