@@ -144,11 +144,13 @@ TEST_F(ShimAttachTest, HangsUpWhenTheClientLeaves) {
 }
 
 TEST_F(ShimAttachTest, StoppingHangsUpAShellAndShowsTheReason) {
-  LaunchOrder order = Attached("trap '' TERM; echo up; read x", true);
+  LaunchOrder order = Attached("", true);
+  order.spec.command = {"/bin/sh", "-i"};
   order.kill_grace = base::Duration(kPatienceMs);
   launcher_->Start(std::move(order));
   Accept();
   Greet();
+  Say({.kind = Kind::kInput, .data = "echo u''p\r"});
   Hear("up");
   NextStarted();
   launcher_->Stop(kTask, 1, "Ran longer than its time limit of 2:00.");
@@ -158,10 +160,21 @@ TEST_F(ShimAttachTest, StoppingHangsUpAShellAndShowsTheReason) {
   EXPECT_EQ(Out().find("being stopped"), std::string::npos);
 }
 
+TEST_F(ShimAttachTest, AProgramThatIgnoresTermIsNotHungUp) {
+  launcher_->Start(Attached("trap '' TERM; sh -c 'echo up; exec sleep 1000'; read x", true));
+  Accept();
+  Greet();
+  Hear("up");
+  NextStarted();
+  launcher_->Stop(kTask, 1);
+  EXPECT_EQ(NextExited().signal, SIGKILL) << "it may be saving until the end of the grace period";
+}
+
 TEST_F(ShimAttachTest, AShellIsHungUpOnlyOnceItsJobHasSaved) {
+  // Ignores TERM and TSTP, as an interactive shell does.
   LaunchOrder order = Attached(
       "sh -c 'trap \"read x < $GO; echo saved > $TELL; exit\" TERM; sleep 1000 & "
-      "echo up > $TELL; wait' & trap '' TERM; echo up > $TELL; wait; read x",
+      "echo up > $TELL; wait' & trap '' TERM TSTP; echo up > $TELL; wait; read x",
       true);
   order.kill_grace = base::Duration(kPatienceMs);
   launcher_->Start(std::move(order));

@@ -87,8 +87,9 @@ class Supervisor {
   // Shows in the task's terminal that the task is being stopped, and why.
   void TellStop();
   // Interactive shells ignore TERM, so they get HUP, as when a terminal is closed. Shells pass HUP
-  // on to their jobs, and a job that handles TERM may be saving. So this waits until all remaining
-  // processes ignore TERM.
+  // on to their jobs, and a job that handles or ignores TERM may be saving. So this waits until
+  // only interactive shells remain. They differ from other processes that ignore TERM by ignoring
+  // TSTP, which they need for job control.
   void HangUp();
   void Warn();
   void AskToSave();
