@@ -38,14 +38,16 @@ ShimOrder ToShimOrder(const LaunchOrder& order, const CgroupBase& cgroup) {
   return shim;
 }
 
+// Replaces the file, so that a reader sees either the old or the new text. Does not sync it.
 Result<Unit> WriteNew(const std::string& path, std::string_view text, mode_t mode, uid_t uid,
                       gid_t gid) {
-  UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
+  const std::string draft = path + ".new";
+  UniqueFd fd(::open(draft.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!fd) return FailErrno(errno, path);
   CARMA_TRY(base::Wrap(base::WriteAll(fd.get(), text), path));
   const bool own = uid == ::geteuid();
   if ((!own && CanSwitchUser() && ::fchown(fd.get(), uid, gid) != 0) ||
-      ::fchmod(fd.get(), mode) != 0) {
+      ::fchmod(fd.get(), mode) != 0 || ::rename(draft.c_str(), path.c_str()) != 0) {
     return FailErrno(errno, path);
   }
   return Unit{};

@@ -57,5 +57,13 @@ TEST_F(AttemptFolderTest, ADeadlineIsNewOnlyOnce) {
   EXPECT_TRUE(StateDeadline(dir, by).value()) << "it could stay in between";
 }
 
+TEST_F(AttemptFolderTest, AReaderOfADeadlineSeesTheOldOrTheNewOne) {
+  const std::string dir = Make("5/1");
+  ASSERT_TRUE(StateDeadline(dir, base::FromMs(1'700'000'000'000)));
+  const base::UniqueFd file(::open((dir + "/" + kDeadlineFile).c_str(), O_RDONLY | O_CLOEXEC));
+  ASSERT_TRUE(StateDeadline(dir, std::nullopt));
+  EXPECT_EQ(base::ReadAll(file.get(), 100), "1700000000000") << "opened before the change";
+}
+
 }  // namespace
 }  // namespace carma::task
