@@ -167,7 +167,7 @@ class LoopTest(unittest.TestCase):
             signal.raise_signal(signal.SIGUSR1)
             assert 500 < carma_task.seconds_left() <= 600
             with open(os.path.join(sys.argv[1], "leaves_by_ms"), "w") as file:
-                file.write(str(int((time.time() + 60) * 1000)))
+                file.write(f"{int((time.time() + 60) * 1000)}\\n")
             assert 0 < carma_task.seconds_left() <= 60
             with open(os.path.join(sys.argv[1], "leaves_by_ms"), "w") as file:
                 file.write("inf")

@@ -194,16 +194,20 @@ Result<Unit> PrepareAttempt(const LaunchOrder& order, const CgroupBase& cgroup) 
   return WriteNew(dir + "/" + kOrderFile, text, 0600, ::geteuid(), ::getegid());
 }
 
-Result<bool> StateDeadline(const std::string& attempt_dir, std::optional<base::Time> leaves_by) {
+bool WasAsked(const std::string& attempt_dir, base::Time leaves_by) {
   // carmad derives the deadline from two clocks, so it may differ a little after a restart.
   constexpr base::Duration kSame{1'000};
-  const std::string path = attempt_dir + "/" + kDeadlineFile;
-  const Result<std::string> before = base::ReadFile(path, 32);
-  const std::optional<std::int64_t> before_ms = before ? base::ParseInt(*before) : std::nullopt;
+  const std::string text = base::ReadFile(attempt_dir + "/" + kDeadlineFile, 32).value_or("");
+  const std::optional<std::int64_t> asked_ms = base::ParseInt(base::Trim(text));
+  return text.ends_with('\n') && asked_ms &&
+         std::chrono::abs(base::FromMs(*asked_ms) - leaves_by) <= kSame;
+}
+
+Result<Unit> StateDeadline(const std::string& attempt_dir, std::optional<base::Time> leaves_by,
+                           bool asked) {
   const std::string text = leaves_by ? std::to_string(base::ToMs(*leaves_by)) : "inf";
-  CARMA_TRY(WriteNew(path, text, 0644, ::geteuid(), ::getegid()));
-  return !leaves_by || !before_ms ||
-         std::chrono::abs(base::FromMs(*before_ms) - *leaves_by) > kSame;
+  return WriteNew(attempt_dir + "/" + kDeadlineFile, text + (asked ? "\n" : ""), 0644, ::geteuid(),
+                  ::getegid());
 }
 
 Result<Unit> StateStop(const std::string& attempt_dir, const std::string& why) {

@@ -44,9 +44,13 @@ std::string GroupOf(const KnownAttempt& attempt, const std::string& base, pid_t 
 std::optional<base::Duration> KillGraceOf(const std::string& attempt_dir);
 
 // Records the task's deadline in the attempt's folder (kDeadlineFile); empty if the task may stay.
-// Returns false if the folder already has this deadline, because carmad has restarted since it
-// asked the task.
-Result<bool> StateDeadline(const std::string& attempt_dir, std::optional<base::Time> leaves_by);
+// asked: true once the checkpoint signal has been sent.
+Result<Unit> StateDeadline(const std::string& attempt_dir, std::optional<base::Time> leaves_by,
+                           bool asked);
+
+// Returns true if the checkpoint signal for this deadline has already been sent, before a restart
+// of carmad.
+bool WasAsked(const std::string& attempt_dir, base::Time leaves_by);
 
 // Records why the task is stopped (kStopFile).
 Result<Unit> StateStop(const std::string& attempt_dir, const std::string& why);

@@ -47,21 +47,23 @@ TEST_F(AttemptFolderTest, ReadsTheGraceFromTheOrder) {
   EXPECT_EQ(KillGraceOf(Dir()), base::Duration(1'234));
 }
 
-TEST_F(AttemptFolderTest, ADeadlineIsNewOnlyOnce) {
+TEST_F(AttemptFolderTest, ATaskWasAskedOnlyOnceTheSignalWasSent) {
   const std::string dir = Make("5/1");
   const base::Time by = base::FromMs(1'700'000'000'000);
-  EXPECT_TRUE(StateDeadline(dir, by).value());
-  EXPECT_FALSE(StateDeadline(dir, by + base::Duration(3)).value()) << "carmad has restarted";
-  EXPECT_TRUE(StateDeadline(dir, by - std::chrono::hours(1)).value());
-  EXPECT_TRUE(StateDeadline(dir, std::nullopt).value());
-  EXPECT_TRUE(StateDeadline(dir, by).value()) << "it could stay in between";
+  ASSERT_TRUE(StateDeadline(dir, by, false));
+  EXPECT_FALSE(WasAsked(dir, by)) << "carmad may have been killed before it sent the signal";
+  ASSERT_TRUE(StateDeadline(dir, by, true));
+  EXPECT_TRUE(WasAsked(dir, by + base::Duration(3))) << "carmad has restarted";
+  EXPECT_FALSE(WasAsked(dir, by - std::chrono::hours(1)));
+  ASSERT_TRUE(StateDeadline(dir, std::nullopt, false));
+  EXPECT_FALSE(WasAsked(dir, by)) << "it could stay in between";
 }
 
 TEST_F(AttemptFolderTest, AReaderOfADeadlineSeesTheOldOrTheNewOne) {
   const std::string dir = Make("5/1");
-  ASSERT_TRUE(StateDeadline(dir, base::FromMs(1'700'000'000'000)));
+  ASSERT_TRUE(StateDeadline(dir, base::FromMs(1'700'000'000'000), false));
   const base::UniqueFd file(::open((dir + "/" + kDeadlineFile).c_str(), O_RDONLY | O_CLOEXEC));
-  ASSERT_TRUE(StateDeadline(dir, std::nullopt));
+  ASSERT_TRUE(StateDeadline(dir, std::nullopt, false));
   EXPECT_EQ(base::ReadAll(file.get(), 100), "1700000000000") << "opened before the change";
 }
 

@@ -116,8 +116,8 @@ class Launcher {
   virtual void Warn(core::TaskId id, int attempt) = 0;
   // Asks the task to checkpoint by sending the checkpoint signal (LaunchOrder) to each of its
   // processes that handles this signal. leaves_by: wall-clock time at which the task will be
-  // stopped; the task can read it in the attempt's folder. Sends no signal if the folder already
-  // has this deadline. Unknown attempts are ignored.
+  // stopped; the task can read it in the attempt's folder. Sends no signal if an earlier carmad has
+  // already sent it for this deadline. Unknown attempts are ignored.
   virtual void AskToSave(core::TaskId id, int attempt, base::Time leaves_by) = 0;
   // Replaces the deadline in the attempt's folder with "inf", because the task may stay after all.
   // Unknown attempts are ignored.

@@ -183,17 +183,18 @@ void ShimLauncher::Warn(core::TaskId id, int attempt) {
   if (const Attempt* found = Find(id, attempt); found != nullptr) Signal(*found, WarnSignal());
 }
 
-// Returns false if the deadline is not new.
-bool TryStateDeadline(const Attempt& attempt, std::optional<base::Time> leaves_by) {
-  const Result<bool> is_new = StateDeadline(attempt.dir, leaves_by);
-  if (!is_new)
-    base::LogWarn("deadline_not_stated", {{"task", attempt.id}, {"why", is_new.error().message}});
-  return is_new.value_or(true);
+void TryStateDeadline(const Attempt& attempt, std::optional<base::Time> leaves_by,
+                      bool asked = false) {
+  if (const Result<Unit> stated = StateDeadline(attempt.dir, leaves_by, asked); !stated)
+    base::LogWarn("deadline_not_stated", {{"task", attempt.id}, {"why", stated.error().message}});
 }
 
 void ShimLauncher::AskToSave(core::TaskId id, int attempt, base::Time leaves_by) {
   const Attempt* found = Find(id, attempt);
-  if (found != nullptr && TryStateDeadline(*found, leaves_by)) Signal(*found, SaveSignal());
+  if (found == nullptr || WasAsked(found->dir, leaves_by)) return;
+  TryStateDeadline(*found, leaves_by);
+  Signal(*found, SaveSignal());
+  TryStateDeadline(*found, leaves_by, /*asked=*/true);
 }
 
 void ShimLauncher::DropDeadline(core::TaskId id, int attempt) {

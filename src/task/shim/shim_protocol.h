@@ -39,6 +39,7 @@ inline constexpr char kExitFile[] = "exit.json";
 inline constexpr char kLimitsFile[] = "limits";
 // Time at which a task that was asked to checkpoint will be stopped, in milliseconds since the Unix
 // epoch, or "inf" if the task may keep running after all. Read by the Python module carma_task.
+// Ends with a newline once the checkpoint signal has been sent.
 inline constexpr char kDeadlineFile[] = "leaves_by_ms";
 // Contains the reason for stopping the task, as a sentence to show on its terminal.
 inline constexpr char kStopFile[] = "stop";
