@@ -175,6 +175,12 @@ TEST_F(Restart, ASecondDaemonOnTheSameStateIsRefused) {
     EXPECT_FALSE(base::Exists(site.folder() / "other-state/gpus"))
         << "a start with another shape would be refused";
   }
+  const Ran same_state = RunProgram({Program("carmad"), "--beside", "--config", site.config_file(),
+                                     "--socket", site.folder() / "other.sock", "--state-dir",
+                                     site.state_dir(), "--simulate", "1xA100-40GB"});
+  EXPECT_EQ(same_state.code, 1) << same_state.Text();
+  EXPECT_TRUE(base::Exists(site.state_dir() + "/gpus"))
+      << "the first one may have been started with --simulate, too";
   EXPECT_EQ(site.Await(site.Submit({"--", "/bin/true"})).state, "succeeded")
       << "the first one is unaffected";
 }

@@ -30,6 +30,7 @@
 #include "daemon/loop/configuration.h"
 #include "daemon/loop/detach.h"
 #include "daemon/server/daemon.h"
+#include "store/lock.h"
 
 namespace {
 
@@ -109,6 +110,14 @@ Result<bool> MakeSimulated(Flags& flags) {
   return carma::Fail(
       carma::base::ErrorCode::kInvalid, "--simulate: {}",
       why.empty() ? "carma-simgpu failed without a message" : carma::base::Trim(why));
+}
+
+// Removes the simulated server of a failed start; otherwise a start with another shape would be
+// refused. Does nothing if another carmad holds the lock, because it uses the same server.
+void RemoveSimulated(const Flags& flags) {
+  const auto lock = carma::store::StateLock::Take(flags.state_dir);
+  std::error_code ignored;
+  if (lock) std::filesystem::remove_all(SimulatedState(flags), ignored);
 }
 
 // Makes the daemon exit when its parent exits. Returns false if the parent has already exited.
@@ -262,9 +271,7 @@ int Run(int argc, char** argv) {
     is_new = *made;
   }
   const int code = Start(flags);
-  // Otherwise a later start with another shape would be refused.
-  std::error_code ignored;
-  if (code != 0 && is_new) std::filesystem::remove_all(SimulatedState(flags), ignored);
+  if (code != 0 && is_new) RemoveSimulated(flags);
   return code;
 }
 
