@@ -155,6 +155,28 @@ TEST(Dependencies, ATaskWhoseLaunchFailedWaitsForARequeuedTaskAgain) {
   EXPECT_EQ(core.ReasonFor(kSecond, now).code, ReasonCode::kDependency);
 }
 
+TEST(Dependencies, ATaskThatHasRunIgnoresARequeueEvenIfItsNextLaunchFails) {
+  const Time now = base::FromMs(1000);
+  Scheduler core(PolicyConfig{});
+  core.Handle(now, GpusDiscovered{std::vector<GpuInfo>(1, {"", "A100", 40'960, 424})});
+  core.Handle(now, HostDiscovered{{.cpus = 2}});
+  TaskRequest request{.gpus = 0};
+  core.Handle(now, TaskSubmitted{kFirst, request});
+  request.dependencies = {{kFirst, DependencyKind::kAfterOk, std::nullopt}};
+  core.Handle(now, TaskSubmitted{kSecond, request});
+  TaskRecord ended = *core.Find(kFirst);
+  core.Handle(now, TaskExited{kFirst, 1, {}});
+  core.Handle(now, TaskStarted{kSecond, 1});
+  core.Handle(now, TaskExited{kSecond, 1, {.kind = ExitKind::kLost}});
+  ASSERT_EQ(core.Find(kSecond)->attempt->number, 2);
+  core.Handle(now, LaunchFailed{.id = kSecond, .attempt = 2, .retryable = true});
+  EXPECT_EQ(core.ReasonFor(kSecond, now).code, ReasonCode::kBackoff);
+
+  ended.state = TaskState::kSucceeded;
+  core.Handle(now, TaskRestored{AsSubmitted(ended)});
+  EXPECT_EQ(core.ReasonFor(kSecond, now).code, ReasonCode::kBackoff);
+}
+
 TEST(Dependencies, ATaskMustNotDependOnItself) {
   TaskRecords tasks = Pair(DependencyKind::kAfterAny);
   tasks[kSecond].request.Edit().dependencies[0].task = kSecond;

@@ -369,7 +369,9 @@ void Start(State& state, TaskRecord& task, Choice choice) {
     choice.why += fmt::format(" The server reserves {} for it.", promised);
   state.queue.NoteStart(task, state.now);
   state.queue.Remove(task.id);
-  state.EditLife(task.id).restored = false;
+  Life& life = state.EditLife(task.id);
+  life.restored = false;
+  life.launched_before = task.attempt->launched;
   state.Move(task, TaskState::kLaunching);
   task.attempt = Attempt{.number = task.attempt->number + 1,
                          .placement = std::move(choice.placement),

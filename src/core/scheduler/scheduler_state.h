@@ -69,7 +69,9 @@ struct Life {
   Time cpus_from{}, cpus_at{};    // first and last reading
   std::optional<Time> stop_sent;  // when carmad stopped the current attempt
   std::optional<Time> ended;      // when the last attempt's process exited
-  int repeats = 0;                // early requeues in a row (repeats.h)
+  // Attempt::launched when the current attempt began; empty if no earlier attempt has started.
+  std::optional<Time> launched_before;
+  int repeats = 0;  // early requeues in a row (repeats.h)
   // When the task first became the head of its queue, plus the total time for which a limit has
   // kept it from starting. overtakes_before: the value of Heads::overtakes at that time.
   std::optional<Time> head_since;

@@ -209,7 +209,8 @@ void State::On(const LaunchFailed& event) {
   LeaveGpus(*task);
   if (task->state == TaskState::kStopping) return EndStopped(*this, *task);
   const auto wait_again = [&](Reason reason) {
-    task->attempt.Edit().launched.reset();  // the task has not started, see Dependencies
+    // This attempt must not count as a start for Dependencies, but earlier ones still do.
+    task->attempt.Edit().launched = LifeOf(task->id).launched_before;
     Enqueue(*task, task->queue, std::move(reason));
   };
   if (event.interrupted) {
