@@ -44,6 +44,10 @@ void AskEstimateAgain(State& state, TaskRecord& task) {
   LeaveArray(state, task);
   const std::optional<Place> place = state.queue.PlaceOf(task.id);
   if (place && WaitsForOthers(task, *place)) task.queued_since = state.now;
+  // If this is the only task of its line, the line is gone until the estimate is ready.
+  const std::map<LineKey, HolderLine>& lines = state.queue.Main(LineKindOf(task.request)).holders;
+  if (const auto line = lines.find(LineOf(task)); place == Place::kEligible && line != lines.end())
+    state.EditLife(task.id).line_since = line->second.waits_since;
   state.queue.Remove(task.id);
   state.unsorted.erase(task.id);
   if (state.LifeOf(task.id).unfit) state.EditLife(task.id).unfit = false;

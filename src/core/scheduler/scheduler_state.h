@@ -71,6 +71,8 @@ struct Life {
   std::optional<Time> ended;      // when the last attempt's process exited
   // Attempt::launched when the current attempt began; empty if no earlier attempt has started.
   std::optional<Time> launched_before;
+  // HolderLine::waits_since of its line before an edit, until the task is in the queue again.
+  std::optional<Time> line_since;
   int repeats = 0;  // early requeues in a row (repeats.h)
   // When the task first became the head of its queue, plus the total time for which a limit has
   // kept it from starting. overtakes_before: the value of Heads::overtakes at that time.

@@ -44,8 +44,10 @@ void SortIn(State& state, TaskRecord& task) {
     task.queued_since = state.now;
     state.Keep(task);
   }
-  const bool restored = state.LifeOf(task.id).restored;
-  PutInQueue(state, task, place, EarliestStart(task), restored ? task.queued_since : state.now);
+  const Life& life = state.LifeOf(task.id);
+  const Time since = life.line_since.value_or(life.restored ? task.queued_since : state.now);
+  PutInQueue(state, task, place, EarliestStart(task), since);
+  if (life.line_since) state.EditLife(task.id).line_since.reset();
 }
 
 }  // namespace
