@@ -268,11 +268,21 @@ Result<Unit> Apply(const PolicyWord& word, Draft& draft) {
   return Unit{};
 }
 
-// True if the keyword sets the SM cap or the maximum number of tasks per GPU. These keywords apply
-// to every sharing method, overriding the values that config::PolicyFor sets for the method.
-bool HoldsForAnySharing(const PolicyWord& word) {
-  const config::Key* key = FindWord(word.key) ? nullptr : FindPolicyKey(word.key);
-  return key && (key->name == "policy.sm_cap" || key->name == "policy.max_tasks_per_gpu");
+// Applies the SM cap and the maximum number of tasks per GPU to every sharing method, overriding
+// the values that config::PolicyFor sets for the method. Shared MIG instances have their own
+// keywords for both, which override these.
+Result<Unit> ApplyToAnySharing(const std::vector<PolicyWord>& words, Draft& draft) {
+  for (PolicyWord word : words) {
+    const config::Key* key = FindWord(word.key) ? nullptr : FindPolicyKey(word.key);
+    const bool cap = key && key->name == "policy.sm_cap";
+    if (!cap && !(key && key->name == "policy.max_tasks_per_gpu")) continue;
+    CARMA_TRY(Apply(word, draft));
+    word.key = cap ? "streams_sm_cap" : "streams_tasks";
+    const auto is_own = [&](const PolicyWord& other) { return other.key == word.key; };
+    if (draft.settings.divided && std::ranges::none_of(words, is_own))
+      CARMA_TRY(Apply(word, draft));
+  }
+  return Unit{};
 }
 
 // Splits at commas, except inside parentheses such as "min(a, b)" in a rule.
@@ -386,10 +396,7 @@ Result<SimPolicy> MakePolicy(const config::Settings& base, const std::vector<Pol
   // The published systems had no memory limits, and Slurm alone does not start an MPS server.
   policy.options.mps_memory_limit = draft.settings.mps_memory_limit && !draft.settings.published &&
                                     policy.options.above.WithCarma();
-  for (const PolicyWord& word : words) {
-    if (!HoldsForAnySharing(word)) continue;
-    CARMA_TRY(Apply(word, draft));
-  }
+  CARMA_TRY(ApplyToAnySharing(words, draft));
   policy.spec = SpecOf(words, base.mapper);
   if (policy.label.empty()) policy.label = policy.spec;
   ChooseEstimator(draft);

@@ -135,6 +135,20 @@ TEST(SimPolicy, InstancesAreSharedOnlyIfConfigured) {
   EXPECT_TRUE(PolicyOf("magm,collocation=mig,share_mig=true").options.policy.share_mig);
 }
 
+TEST(SimPolicy, ExplicitLimitsApplyToSharedInstances) {
+  const std::string mig = "magm,collocation=mig,share_mig=true";
+  const core::PolicyConfig both = PolicyOf(mig + ",sm_cap=0.8,max_tasks_per_gpu=6").options.policy;
+  EXPECT_EQ(both.streams_sm_cap, 0.8);
+  EXPECT_EQ(both.streams_tasks, 6);
+  const core::PolicyConfig own =
+      PolicyOf(mig + ",streams_sm_cap=0.5,streams_tasks=2,sm_cap=0.8,max_tasks_per_gpu=6")
+          .options.policy;
+  EXPECT_EQ(own.streams_sm_cap, 0.5);
+  EXPECT_EQ(own.streams_tasks, 2);
+  EXPECT_EQ(PolicyOf(mig).options.policy.streams_sm_cap, 0.4) << "as carmad does";
+  EXPECT_EQ(PolicyOf("magm,collocation=mps,sm_cap=0.9").options.policy.streams_sm_cap, 0.4);
+}
+
 TEST(SimPolicy, ReadsTheWordsOfACluster) {
   EXPECT_EQ(PolicyOf("magm").options.above, sim::Above{});
   const sim::Above slurm =
