@@ -194,6 +194,7 @@ void State::On(const PolicyChanged& event) {
   passes.Forget();
   passes.waiting_pays = false;
   preemptions.planned.reset();
+  recovery_hold.Drop();  // its task may not start on these GPUs under the new rules
   UseMapper();
   for (std::uint32_t i = 0; i < gpus.all.size(); ++i) LookAtResidents(*this, GpuIndex{i});
   if (config.idle_action != IdleAction::kEnd) return;
