@@ -276,7 +276,12 @@ Listed ListInstances(NvmlCalls& calls, const Board& board) {
 Listed DevicesOf(NvmlCalls& calls, Board& board) {
   CARMA_TRY(DescribeBoard(calls, board));
   const std::optional<bool> divided = CARMA_TRY(AskMig(calls, board.handle, board.uuid));
-  if (divided == true) return ListInstances(calls, board);
+  if (divided == true) {
+    Listed instances = ListInstances(calls, board);
+    if (!instances && instances.error().cause == TroubleCause::kOther)
+      instances.error().cause = TroubleCause::kHiddenInstances;
+    return instances;
+  }
   NvmlDevice whole = CARMA_TRY(DescribeWhole(calls, board));
   return std::vector<NvmlDevice>{std::move(whole)};
 }

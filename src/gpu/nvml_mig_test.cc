@@ -155,6 +155,14 @@ TEST_F(NvmlMigTest, ReportsADividedGpuWithoutInstances) {
   EXPECT_THAT(devices[0].trouble.text, IsEmpty());
 }
 
+TEST_F(NvmlMigTest, ReportsADividedGpuWhoseInstancesCannotBeOpened) {
+  First().errors = Second().errors = {{"nvmlDeviceGetMigDeviceHandleByIndex", nvml::kNoPermission}};
+  const std::vector<DeviceInfo> devices = MustList();
+  ASSERT_EQ(devices.size(), 2u);
+  EXPECT_EQ(devices[0].uuid, "GPU-a");
+  EXPECT_EQ(devices[0].trouble.cause, TroubleCause::kHiddenInstances);
+}
+
 TEST_F(NvmlMigTest, AnUndescribableInstanceDoesNotAffectOthers) {
   for (const char* function :
        {"nvmlDeviceGetMigDeviceHandleByIndex", "nvmlDeviceGetUUID", "nvmlDeviceGetGpuInstanceId",

@@ -45,16 +45,18 @@ struct MigPlace {
   friend bool operator==(const MigPlace&, const MigPlace&) = default;
 };
 
-// The causes of trouble, each with a different remedy. DeviceTrouble::text has the details.
+// The causes of trouble that are handled differently. DeviceTrouble::text has the details.
 enum class TroubleCause {
   kOther,
-  kNoInstance,    // MIG is on, but there are no instances
-  kSharedMemory,  // several compute instances share one GPU instance
-  kHangs,         // a driver call for this GPU does not return
+  kNoInstance,       // MIG is on, but there are no instances
+  kHiddenInstances,  // MIG is on, but the instances cannot be listed or opened
+  kSharedMemory,     // several compute instances share one GPU instance
+  kHangs,            // a driver call for this GPU does not return
 };
 inline constexpr std::pair<TroubleCause, std::string_view> kTroubleCauseWords[] = {
     {TroubleCause::kOther, "other"},
     {TroubleCause::kNoInstance, "no_instance"},
+    {TroubleCause::kHiddenInstances, "hidden_instances"},
     {TroubleCause::kSharedMemory, "shared_memory"},
     {TroubleCause::kHangs, "hangs"}};
 

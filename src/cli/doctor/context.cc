@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "gpu/same_gpus.h"
 
 namespace carma::cli {
 namespace {
@@ -96,11 +97,9 @@ Finding Compare(const std::string& type, const gpu::ContextCost& cost,
   return finding;
 }
 
-// True if the GPU is hung or lost, or cannot be read for a reason other than MIG.
+// True if the GPU is hung or lost, or cannot be read for a reason other than its MIG layout.
 bool IsSilent(const GpuFacts& gpu) {
-  const gpu::DeviceTrouble& trouble = gpu.info.trouble;
-  if (trouble.empty()) return !gpu.reading;
-  return trouble.cause == gpu::TroubleCause::kHangs || trouble.cause == gpu::TroubleCause::kOther;
+  return gpu.info.trouble.empty() ? !gpu.reading : !gpu::IsDescribed(gpu.info);
 }
 
 }  // namespace

@@ -136,6 +136,7 @@ class GpuCheck {
         return Add(Level::kBad, text,
                    "see the kernel log (dmesg: Xid); drain it (carma drain GPU), then reset it "
                    "(nvidia-smi -r -i GPU) or reboot; CARMA serves the other GPUs");
+      case gpu::TroubleCause::kHiddenInstances:
       case gpu::TroubleCause::kOther:
         return Add(Level::kBad, text,
                    "see nvidia-smi -q and the kernel log (dmesg); a lost GPU needs a reset "

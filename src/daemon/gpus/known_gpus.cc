@@ -37,6 +37,10 @@ bool Contains(gpu::GpuEntries entries, const gpu::DeviceInfo& device) {
 
 // The current devices of one GPU, with earlier descriptions of those that cannot be described now.
 std::vector<gpu::DeviceInfo> RecognisedGpu(gpu::GpuEntries now, gpu::GpuEntries before) {
+  // If MIG was off before, the stored entry is a whole GPU, which MPS servers would try to use.
+  if (now.front().trouble.cause == gpu::TroubleCause::kHiddenInstances &&
+      (before.empty() || !before.front().mig))
+    return {now.begin(), now.end()};
   // An entry that may stand for several instances is replaced only if all others were known before.
   // Otherwise the GPU has been divided differently.
   const bool replaces = !before.empty() && std::ranges::none_of(before, gpu::IsUnidentified) &&

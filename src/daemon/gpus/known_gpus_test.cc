@@ -153,16 +153,26 @@ TEST(Recognised, DoesNotGuessInDoubt) {
   for (const std::vector<DeviceInfo>& list : lists) EXPECT_EQ(Recognised(list, kServer), list);
 }
 
-TEST_F(KnownGpusTest, AGpuWithoutInstancesIsNoLongerAWholeGpu) {
-  KeepKnownGpus(dir_, kServer);
-  std::vector<DeviceInfo> now = kServer;
-  now[3] = {.uuid = "GPU-c",
-            .name = "NVIDIA A100",
-            .pci = "00000000:47:00.0",
-            .trouble = {"no instances", gpu::TroubleCause::kNoInstance, "GPU-c"}};
-  EXPECT_EQ(Recognised(now, kServer), now);
-  KeepKnownGpus(dir_, now);
-  EXPECT_EQ(KnownGpus(dir_), now);
+TEST_F(KnownGpusTest, AGpuWithoutUsableInstancesIsNoLongerAWholeGpu) {
+  for (const auto cause : {gpu::TroubleCause::kNoInstance, gpu::TroubleCause::kHiddenInstances}) {
+    KeepKnownGpus(dir_, kServer);
+    std::vector<DeviceInfo> now = kServer;
+    now[3] = {.uuid = "GPU-c",
+              .name = "NVIDIA A100",
+              .pci = "00000000:47:00.0",
+              .trouble = {"no instances", cause, "GPU-c"}};
+    EXPECT_EQ(Recognised(now, kServer), now);
+    KeepKnownGpus(dir_, now);
+    EXPECT_EQ(KnownGpus(dir_), now);
+  }
+}
+
+TEST(Recognised, InstancesThatCannotBeOpenedNowKeepTheirIdentity) {
+  const gpu::DeviceTrouble hidden = {"not permitted", gpu::TroubleCause::kHiddenInstances, "GPU-b"};
+  std::vector<DeviceInfo> expected = kServer;
+  expected[1].trouble = expected[2].trouble = hidden;
+  EXPECT_EQ(Recognised({kServer[0], {.uuid = "GPU-b", .trouble = hidden}, kServer[3]}, kServer),
+            expected);
 }
 
 TEST_F(KnownGpusTest, AGpuIsMissingOnlyIfNoPartOfItIsListed) {
