@@ -131,6 +131,13 @@ void SetPrecision(Words& words, TrainingPlan& plan) {
   words.Switch("amp", plan.amp);
 }
 
+// Returns true if the settings or config.json state how the weights are stored. amp does not.
+bool StatesWeights(const Words& words, const TransformerConfig& config) {
+  const TrainingWord* precision = words.Find("precision");
+  return config.dtype || words.Find("weights") != nullptr ||
+         (precision != nullptr && ParsePrecision(precision->value) != Precision::kMixed);
+}
+
 void SetWeights(Words& words, const TransformerConfig& config, TrainingPlan& plan) {
   plan.weights = config.dtype.value_or(Dtype::kBf16);
   plan.quantisation = config.quantisation.value_or(Quantisation::kNone);
@@ -273,6 +280,9 @@ Result<TrainingPlan> PlanOf(std::span<const TrainingWord> said, const Transforme
   SetTokens(words, plan);
   SetWeights(words, config, plan);
   SetMethod(words, config, plan);
+  // from_pretrained loads fp32 by default, but 16 bits if it quantises the blocks.
+  if (!StatesWeights(words, config) && plan.quantisation == Quantisation::kNone)
+    plan.weights = Dtype::kFp32;
   SetObjective(words, plan);
   words.OneOf("optimizer", plan.optimizer);
   words.OneOf("gradient-checkpointing", plan.checkpointing);
@@ -361,8 +371,9 @@ std::vector<std::string> Assumptions(std::span<const TrainingWord> said,
     assumed.emplace_back("assuming that answers are generated on other GPUs (--rollout-share)");
   if (words.Find("batch") == nullptr)
     assumed.push_back(fmt::format("batch size unknown: {} assumed (--batch-size)", plan.batch));
-  if (words.Find("weights") == nullptr && words.Find("precision") == nullptr && !config.dtype)
-    assumed.emplace_back("precision of the stored weights unknown: 16 bits assumed (--weights)");
+  if (!StatesWeights(words, config))
+    assumed.push_back(fmt::format("precision of the stored weights unknown: {} assumed (--weights)",
+                                  base::WordOf(plan.weights)));
   if (words.Find("weights") == nullptr && config.quantisation &&
       plan.quantisation != Quantisation::kNone) {
     assumed.push_back(

@@ -1,6 +1,9 @@
 #include "estimate/training_words.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+
+#include <algorithm>
 
 namespace carma::estimate {
 namespace {
@@ -20,6 +23,37 @@ TEST(TrainingWords, UsesTheLastWordOfEachName) {
   EXPECT_EQ(plan->method, Method::kLora);
   EXPECT_EQ(plan->quantisation, Quantisation::kNf4);
   EXPECT_TRUE(plan->fp32_residual && plan->lora_targets.query && !plan->lora_targets.key);
+}
+
+TEST(TrainingWords, WeightsOfUnknownPrecisionAreFp32UnlessQuantised) {
+  struct Case {
+    std::vector<TrainingWord> words;
+    Dtype weights;
+    bool assumed;
+  };
+  const Case cases[] = {
+      {{}, Dtype::kFp32, true},
+      {{{"amp", "on", ""}}, Dtype::kFp32, true},
+      {{{"precision", "amp", ""}}, Dtype::kFp32, true},
+      {{{"method", "qlora", ""}, {"precision", "amp", ""}}, Dtype::kBf16, true},
+      {{{"megatron", "on", ""}}, Dtype::kBf16, true},
+      {{{"precision", "bf16", ""}}, Dtype::kBf16, false},
+      {{{"precision", "amp", ""}, {"weights", "bf16", ""}}, Dtype::kBf16, false},
+  };
+  for (const Case& each : cases) {
+    const auto plan = PlanOf(each.words, TransformerConfig{});
+    ASSERT_TRUE(plan) << plan.error().message;
+    EXPECT_EQ(plan->weights, each.weights);
+    const std::string remark =
+        fmt::format("precision of the stored weights unknown: {} assumed (--weights)",
+                    base::WordOf(each.weights));
+    const std::vector<std::string> assumed = Assumptions(each.words, TransformerConfig{}, *plan);
+    EXPECT_EQ(std::ranges::count(assumed, remark), each.assumed ? 1 : 0) << remark;
+  }
+  TransformerConfig stated;
+  stated.dtype = Dtype::kFp16;
+  const std::vector<TrainingWord> amp = {{"precision", "amp", ""}};
+  EXPECT_EQ(PlanOf(amp, stated)->weights, Dtype::kFp16);
 }
 
 TEST(TrainingWords, EveryOptionHasAnEffectAndRejectsInvalidValues) {
