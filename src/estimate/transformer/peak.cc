@@ -102,7 +102,18 @@ struct RankPeak {
   Moment moment;
   double reserved_mib = 0;
   double trained = 0;
+  double collectives_mib = 0;
 };
+
+// NCCL's memory. The terms for sharded weights and for ZeRO's buckets come from runs that include
+// it. A pipeline with one micro-batch in flight runs in a single process, without NCCL.
+double CollectivesMib(const TrainingPlan& plan, const Static& all) {
+  const bool several =
+      Shards(plan) > 1 || plan.tensor_parallel > 1 || (plan.pipeline > 1 && plan.in_flight != 1);
+  if (!several || all.shares_weights) return 0;
+  const double counted = IsZero(plan.data_parallel) ? all.buckets / kMib : 0;
+  return std::max(0.0, kCollectivesMib - counted);
+}
 
 double UsualSpread(const Moment& busiest, bool shares_weights, const TrainingPlan& plan) {
   if (!RunsBlocksAgain(plan)) return plan.variable_length ? kSpreadKeptVariable : kSpreadKept;
@@ -196,6 +207,7 @@ RankPeak PeakOf(const TransformerConfig& config, const TrainingPlan& plan, const
   const std::vector<Moment> moments = MomentsOf(all, per, sizes, plan);
   RankPeak peak;
   peak.trained = all.trained;
+  peak.collectives_mib = CollectivesMib(plan, all);
   peak.moment = *std::ranges::max_element(
       moments, [](const Moment& a, const Moment& b) { return a.parts.Sum() < b.parts.Sum(); });
   peak.reserved_mib = ReservedMib(moments, all, peak.moment.parts.Sum(), plan);
@@ -372,15 +384,13 @@ Result<TransformerEstimate> EstimateTransformer(const TransformerConfig& describ
   TransformerEstimate estimate;
   estimate.parameters = config.TotalParameters();
   estimate.coverage = coverage;
-  estimate.context_mib = kContextMib;
-  const bool plain_ddp = plan.data_parallel == DataParallel::kDdp && plan.ranks > 1;
-  if (plain_ddp) estimate.context_mib += kCollectivesMib;  // sharding has its own term
   double highest = -1;
   for (const Stage& stage : StagesOf(config, plan)) {
     const RankPeak peak = PeakOf(config, plan, stage);
     estimate.trained_parameters = std::max(estimate.trained_parameters, peak.trained);
     if (peak.reserved_mib <= highest) continue;
     highest = peak.reserved_mib;
+    estimate.context_mib = kContextMib + peak.collectives_mib;
     estimate.phase = peak.moment.phase;
     estimate.parts = peak.moment.parts;
   }

@@ -311,6 +311,43 @@ TEST(TransformerPeak, ZeroSharesMoreWithEveryStage) {
   }
 }
 
+TEST(TransformerPeak, CountsNcclOnceOnSeveralGpus) {
+  struct Case {
+    const char* name;
+    DataParallel kind;
+    std::int64_t ranks, tensor, pipeline, context;
+    double mib;
+  };
+  const auto more = [](TrainingPlan plan, const Case& each) {
+    const double alone = Asked(plan).context_mib;
+    plan.data_parallel = each.kind;
+    plan.ranks = each.ranks;
+    plan.tensor_parallel = each.tensor;
+    plan.pipeline = each.pipeline;
+    plan.context_parallel = each.context;
+    return Asked(plan).context_mib - alone;
+  };
+  for (const Case& each : {
+           Case{"ddp", DataParallel::kDdp, 2, 1, 1, 1, 566},
+           Case{"tensors", DataParallel::kDdp, 1, 2, 1, 1, 566},
+           Case{"stages", DataParallel::kDdp, 1, 1, 2, 1, 566},
+           Case{"a sample", DataParallel::kDdp, 1, 1, 1, 2, 566},
+           Case{"fsdp", DataParallel::kFsdp, 2, 1, 1, 1, 0},
+           Case{"zero3", DataParallel::kZero3, 2, 1, 1, 1, 0},
+           // The buckets of 16 blocks' adapters for q and v, with a rank of 16, take 8 MiB.
+           Case{"zero1", DataParallel::kZero1, 2, 1, 1, 1, 566 - 8},
+           Case{"zero2", DataParallel::kZero2, 2, 1, 1, 1, 566 - 8},
+           Case{"zero2 on one GPU", DataParallel::kZero2, 1, 1, 1, 1, 0},
+       }) {
+    EXPECT_NEAR(more(LoraPlan(512, 1), each), each.mib, 0.01) << each.name;
+  }
+  const Case zero{"full", DataParallel::kZero1, 2, 1, 1, 1, 0};
+  EXPECT_NEAR(more(Plan(512, 1), zero), 0, 0.01) << "the buckets of a whole model include it";
+  TrainingPlan split = LoraPlan(512, 1);
+  split.in_flight = 1;
+  EXPECT_NEAR(more(split, {"layers", DataParallel::kDdp, 1, 1, 2, 1, 0}), 0, 0.01);
+}
+
 TEST(TransformerPeak, UsesTheLargestStageOfAPipeline) {
   TrainingPlan plan = Plan(2048, 4);
   plan.loss = Loss::kFused;
