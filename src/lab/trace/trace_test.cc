@@ -88,6 +88,22 @@ TEST(Catalogue, RefusesWithTheLine) {
   }
 }
 
+TEST(Catalogue, RefusesAnEstimatorWithoutEstimates) {
+  const auto catalogue = Catalogue::Parse(
+      "workload_id,gpus,solo_seconds,solo_smact,mps_sensitivity,mps_pressure,"
+      "memory_mib,horus_mib,gpumemnet_mib\na,1,60,0.5,1,0.1,100,120,\n",
+      "c.csv");
+  ASSERT_TRUE(catalogue) << catalogue.error().message;
+  for (const char* source : {"none", "oracle", "horus"})
+    EXPECT_TRUE(catalogue->CheckEstimates(source)) << source;
+  EXPECT_FALSE(catalogue->CheckEstimates("gpumemnet")) << "an empty column";
+  const auto missing = catalogue->CheckEstimates("faketensor");
+  ASSERT_FALSE(missing);
+  EXPECT_EQ(missing.error().message,
+            "the catalogue has no estimates in a column 'faketensor_mib'; add them or choose "
+            "another estimator");
+}
+
 TEST(Estimate, UsesTheRequestedColumn) {
   Workload workload{.id = "w", .gpus = 2, .memory_mib = {26'240, 16'260}};
   workload.estimates_mib = {40'000, std::nullopt, 24'000};

@@ -191,6 +191,18 @@ Result<const Workload*> Catalogue::Find(const std::string& id) const {
   return NotFound(shown + " is not in the catalogue");
 }
 
+Result<Unit> Catalogue::CheckEstimates(std::string_view source) const {
+  const auto column = std::ranges::find(kEstimateColumns, source);
+  if (column == kEstimateColumns.end()) return Unit{};
+  const auto i = static_cast<std::size_t>(column - kEstimateColumns.begin());
+  if (std::ranges::any_of(
+          workloads_, [i](const auto& each) { return each.second.estimates_mib[i].has_value(); }))
+    return Unit{};
+  return Invalid(
+      "the catalogue has no estimates in a column '{}_mib'; add them or choose another estimator",
+      source);
+}
+
 std::optional<int> LayersOf(std::string_view model) {
   std::string name;
   for (const char c : base::ToLower(model)) {

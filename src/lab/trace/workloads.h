@@ -77,6 +77,8 @@ class Catalogue {
 
   // Returns kNotFound if no workload has this id, or kInvalid if its row lacks values for a replay.
   Result<const Workload*> Find(const std::string& id) const;
+  // Returns kInvalid if `source` is a published estimator and no workload has an estimate from it.
+  Result<Unit> CheckEstimates(std::string_view source) const;
   // Only the usable workloads.
   const std::map<std::string, Workload>& workloads() const { return workloads_; }
 

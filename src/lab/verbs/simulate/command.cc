@@ -185,6 +185,8 @@ Result<Prepared> Prepare(Context& context, Syntax verb, const SimulateFlags& fla
   trace::Catalogue catalogue = CARMA_TRY(LoadCatalogue(load.workloads));
   std::vector<SimPolicy> policies = CARMA_TRY(MakePolicies(experiment));
   CARMA_TRY(GiveSummaries(context, load, catalogue, policies));
+  for (const SimPolicy& policy : policies)
+    CARMA_TRY(catalogue.CheckEstimates(policy.options.estimates.source));
   Prepared prepared{.load = load,
                     .cluster = *std::move(cluster),
                     .catalogue = std::move(catalogue),

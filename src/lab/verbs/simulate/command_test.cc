@@ -155,6 +155,10 @@ TEST_F(SimulateCommand, EstimatesFromTheWorkloadsSummaries) {
   const std::vector<std::string> load = {"--trace", trace,      "--workloads",
                                          workloads, "--policy", "magm,estimator=structural"};
   EXPECT_THAT(Run(load).err, HasSubstr("specify their folder with --summaries"));
+  const Ran missing =
+      Run({"--trace", trace, "--workloads", workloads, "--policy", "magm,estimator=gpumemnet"});
+  EXPECT_EQ(missing.exit_code, kExitUsage);
+  EXPECT_THAT(missing.err, HasSubstr("no estimates in a column 'gpumemnet_mib'"));
   std::vector<std::string> with = load;
   with.insert(with.end(), {"--summaries", folder_, "--json"});
   const Ran ran = Run(with);

@@ -141,6 +141,7 @@ std::string SubmitLine(const LoadedJobs& loaded, const trace::Job& job, std::siz
 Result<Unit> WriteScript(Context& context, const LoadedJobs& loaded, const ExportFlags& flags) {
   const Result<std::string_view> estimate = trace::ParseEstimateSource(flags.estimate);
   if (!estimate) return Invalid("--estimate: " + estimate.error().message);
+  CARMA_TRY(loaded.catalogue.CheckEstimates(*estimate));
   if (flags.command.find('\n') != std::string::npos) return Invalid("--command: expected one line");
   const trace::Sink out = OutputOf(context);
   CARMA_TRY(

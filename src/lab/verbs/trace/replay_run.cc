@@ -123,6 +123,7 @@ Result<Unit> RunTraceReplay(Context& context, const ReplayFlags& flags) {
     return Fail(workloads.error().code, workloads.error().message + hint);
   }
   const ReplayOptions options = CARMA_TRY(PrepareReplay(flags));
+  CARMA_TRY(catalogue.CheckEstimates(options.estimate));
   const std::vector<ReplayStep> steps = CARMA_TRY(PlanReplay(trace, *workloads, options));
   ClientServer server(context);
   ProgressLine line(context, kLogEvery);

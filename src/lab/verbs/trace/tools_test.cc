@@ -231,6 +231,10 @@ TEST_F(TraceTools, ExportWritesAScriptThatAShellRuns) {
   EXPECT_NE(whole_gpu.out.find(" --gpus 1 --exclusive -- carma-simtask --memory-mib 100"),
             std::string::npos)
       << whole_gpu.out;
+  const Ran missing =
+      Run({"export", tasks, "--workloads", catalogue, "--as", "script", "--estimate", "gpumemnet"});
+  EXPECT_EQ(missing.exit_code, kExitUsage);
+  EXPECT_NE(missing.err.find("no estimates in a column 'gpumemnet_mib'"), std::string::npos);
   const Ran jobs = Run({"export", Jobs(), "--as", "script"});
   EXPECT_NE(jobs.out.find("sleep 3600\ncarma submit --job-name job-2 --gpus 1 -- sleep 660\n"),
             std::string::npos)
