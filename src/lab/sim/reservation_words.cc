@@ -17,9 +17,15 @@ using core::Reservation;
 constexpr base::Duration kFirstMonday = std::chrono::hours(4 * 24);
 constexpr base::Duration kDay = std::chrono::hours(24);
 constexpr base::Duration kLatest = 3660 * kDay;
+constexpr std::string_view kTimeForms =
+    "a time span of at most ten years after the first submission, or a time such as 14:00";
 
+// Reads "14:00" as a time on the first day, as `carma reserve` does; a plain span would be 14
+// minutes.
 bool SetTime(core::Time& target, std::string_view value) {
-  const Result<base::Duration> span = base::ParseSpan(value);
+  std::string text(value.starts_with('+') ? value.substr(1) : value);
+  if (std::ranges::count(text, ':') == 1 && !text.contains('-')) text += ":00";
+  const Result<base::Duration> span = base::ParseSpan(text);
   if (!span || *span > kLatest) return false;
   target = core::Time{*span};
   return true;
@@ -56,9 +62,9 @@ constexpr std::array kReservationWords{
          [](Reservation& booking, std::string_view value) {
            return Set(booking.count.emplace(), value, 1, core::kMaxGpus);
          }},
-    Word{"from", "a time span of at most ten years after the first submission",
+    Word{"from", kTimeForms,
          [](Reservation& booking, std::string_view value) { return SetTime(booking.from, value); }},
-    Word{"to", "a time span of at most ten years after the first submission",
+    Word{"to", kTimeForms,
          [](Reservation& booking, std::string_view value) {
            core::Time to{};
            const bool set = SetTime(to, value);
@@ -71,7 +77,7 @@ constexpr std::array kReservationWords{
          }},
     Word{"repeat", "once, daily, weekdays or weekly",
          [](Reservation& booking, std::string_view value) { return Set(booking.repeat, value); }},
-    Word{"until", "a time span of at most ten years after the first submission",
+    Word{"until", kTimeForms,
          [](Reservation& booking, std::string_view value) {
            return SetTime(booking.until.emplace(), value);
          }},
@@ -82,10 +88,14 @@ constexpr std::array kReservationWords{
 Result<Reservation> ParseReservation(std::string_view text) {
   Reservation booking;
   std::vector<std::string_view> told;
-  for (const std::string_view piece : base::Split(text, ' ')) {
-    if (piece.empty()) continue;
+  for (const std::string_view each : base::Split(text, ' ')) {
+    if (each.empty()) continue;
+    // "to=+4h" counts from the start.
+    const std::string piece =
+        each.starts_with("to=+") ? "for-time=" + std::string(each.substr(4)) : std::string(each);
     const std::size_t equals = std::min(piece.find('='), piece.size());
-    const auto* word = std::ranges::find(kReservationWords, piece.substr(0, equals), &Word::name);
+    const auto* word = std::ranges::find(kReservationWords,
+                                         std::string_view(piece).substr(0, equals), &Word::name);
     if (word == kReservationWords.end() || equals == piece.size()) {
       return Invalid("expected words like for=ada gpus=0,1 from=9h for-time=8h, not '{}'",
                      base::Printable(piece, 60));

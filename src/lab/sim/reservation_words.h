@@ -11,8 +11,8 @@
 namespace carma::sim {
 
 // Parses the keywords of `carma reserve`, separated by spaces: "for=ada,bob gpus=0,1 from=9h
-// for-time=8h repeat=weekdays until=30d", "for=nobody count=2 type=a100 from=1d to=2d". Time 0 is
-// the first submission, which counts as midnight on a Monday. The reservation applies to each
+// for-time=8h repeat=weekdays until=30d", "for=nobody count=2 type=a100 from=14:00 to=+4h". Time 0
+// is the first submission, which counts as midnight on a Monday. The reservation applies to each
 // server. Accounts and classes are not supported. Returns kInvalid for invalid keywords.
 Result<core::Reservation> ParseReservation(std::string_view text);
 

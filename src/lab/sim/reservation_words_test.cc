@@ -31,6 +31,22 @@ TEST(ParseReservation, ReadsTheWordsOfCarmaReserve) {
   EXPECT_EQ(nobody->length, hours(12));
 }
 
+TEST(ParseReservation, ReadsTimesOfDay) {
+  const std::tuple<const char*, Duration, Duration> cases[] = {
+      {"from=14:00 to=18:00", hours(14), hours(4)},
+      {"from=9:30 to=09:45:00", minutes(570), minutes(15)},
+      {"from=14:00 to=+4h", hours(14), hours(4)},
+      {"to=+4h from=+1d", hours(24), hours(4)},
+      {"from=1-09:00 to=1-17:00", hours(33), hours(8)},
+  };
+  for (const auto& [text, from, length] : cases) {
+    const auto booking = ParseReservation(std::string("for=ada gpus=0 ") + text);
+    ASSERT_TRUE(booking) << text << ": " << booking.error().message;
+    EXPECT_EQ(booking->from, Time{from}) << text;
+    EXPECT_EQ(booking->length, length) << text;
+  }
+}
+
 TEST(ParseReservation, NamesTheExpectedForm) {
   const std::pair<const char*, const char*> cases[] = {
       {"", "expected users"},
