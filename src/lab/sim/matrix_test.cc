@@ -120,7 +120,7 @@ TEST_F(MatrixTest, ChecksEveryPolicyBeforeTheFirstRun) {
   EXPECT_EQ(
       failed.error().message,
       "line 4 (small): qos: expected one of normal, interactive, background (fair.classes), got "
-      "gold; use the server's configuration file (--config)");
+      "gold; pass the server's configuration file (--config) or delete this column");
   EXPECT_EQ(finished, 0u);
 }
 

@@ -143,7 +143,8 @@ Result<Unit> CheckLoad(const Cluster& cluster, std::span<const Arrival> arrivals
     if (!arrival.qos.empty()) named.qos = arrival.qos;
     if (!arrival.account.empty()) named.account = arrival.account;
     if (const Result<Unit> may = core::MayName(options.policy, named); !may)
-      return wrong(may.error().message + "; use the server's configuration file (--config)");
+      return wrong(may.error().message +
+                   "; pass the server's configuration file (--config) or delete this column");
     if (divided && gpus > 1)
       return wrong(fmt::format("needs {} GPUs, but a task can use only one MIG instance", gpus));
     if (gpus > most && options.above.placing == Placing::kQueue)
