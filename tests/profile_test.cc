@@ -282,15 +282,29 @@ TEST_F(Profile, NamesAWorkloadAsTheDaemonDoes) {
 }
 
 TEST_F(Profile, ExplainsWhyAWorkloadCannotBeMeasured) {
-  WriteText(Workloads(), "{\"name\":\"bad\",\"command\":\"echo no such data; exit 3\"}\n");
-  const Ran failed = Run({"--methods", "streams"});
-  EXPECT_EQ(failed.code, 2);
+  const std::string bad = "{\"name\":\"bad\",\"command\":\"echo no such data; exit 3\"}\n";
+  Describe({{"good", 0.3, 0.6, 0.2, 3000}}, 10);
+  WriteText(Workloads(), bad + ReadText(Workloads()));
+  const Ran failed =
+      Run({"--repeat", "1", "--methods", "streams", "--degrees", "none", "--no-watching"});
+  EXPECT_EQ(failed.code, 1);
+  EXPECT_THAT(Found(), SizeIs(1)) << "the other workload is measured";
   EXPECT_THAT(failed.err, HasSubstr("alone, bad exited with code 3: no such data"));
   WriteText(Workloads(), "{\"name\":\"worse\",\"command\":[\"/no/such/program\"]}\n");
   EXPECT_THAT(Run({"--methods", "streams"}).err, HasSubstr("No such file"));
   const Ran degrees = Run({"--degrees", "7-1"});
   EXPECT_EQ(degrees.code, 2);
   EXPECT_THAT(degrees.err, HasSubstr("--degrees"));
+}
+
+TEST_F(Profile, RunningOutOfMemoryIsAResult) {
+  Describe({{"good", 0.3, 0.6, 0.2, 3000}, {"huge", 0.3, 0.6, 0.2, 60'000}}, 10);
+  const Words what{"--repeat", "1", "--methods", "streams", "--degrees", "none", "--no-watching"};
+  const Ran ran = Run(what);
+  EXPECT_EQ(ran.code, 0) << ran.Text();
+  EXPECT_THAT(Found(), SizeIs(1));
+  EXPECT_THAT(ran.out, AllOf(HasSubstr("out of memory"), HasSubstr("huge failed alone")));
+  EXPECT_THAT(Run(what).err, HasSubstr("(5 already measured)")) << "nothing is tried again";
 }
 
 class ProfileMig : public Profile {

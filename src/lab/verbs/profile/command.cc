@@ -322,6 +322,7 @@ class ProfileCall {
       for (const MeasuredRun& each : folder_.runs()) {
         const bool same =
             each.run.alone() && each.run.gpu_type == run.gpu_type && each.run.members[0] == member;
+        if (same && !each.failed.empty()) return member + " failed alone";
         if (same) most_mib = std::max(most_mib, each.memory_mib.value_or(0));
       }
       wanted_mib += most_mib;

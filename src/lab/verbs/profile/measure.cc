@@ -16,6 +16,7 @@
 #include "base/try.h"
 #include "lab/verbs/profile/keeper.h"
 #include "task/mps/mps.h"
+#include "task/verdict/oom_detect.h"
 
 namespace carma::cli {
 namespace {
@@ -51,8 +52,7 @@ std::vector<std::string> WatcherCommand(Watcher watcher) {
 }
 
 // Returns the last line of a program's output, for an error message.
-std::string LastLine(const std::string& path) {
-  const std::string text = base::ReadFile(path, kMaxOutput).value_or("");
+std::string LastLine(const std::string& text) {
   std::string_view last;
   for (const std::string_view line : base::Split(text, '\n')) {
     if (!base::Trim(line).empty()) last = base::Trim(line);
@@ -111,6 +111,7 @@ class ActiveRun {
   // exit.
   bool complete() const { return over() && (!WantsSamples() || read_after_); }
   const PlannedRun& planned() const { return run_; }
+  bool out_of_memory() const { return out_of_memory_; }
 
   void AddFds(std::vector<pollfd>& entries) const {
     for (const Slot& slot : slots_) {
@@ -228,8 +229,10 @@ class ActiveRun {
                           .stopped = stopping_});
     slot.ended_once = true;
     if (outcome->code != 0 && !stopping_) {
+      const std::string output = base::ReadFile(OutputOf(i), kMaxOutput).value_or("");
+      out_of_memory_ = task::FindOomText(output).has_value();
       Fails(fmt::format("{} exited with code {}: {}", run_.members[i], outcome->code,
-                        LastLine(OutputOf(i))));
+                        LastLine(output)));
     }
   }
 
@@ -247,6 +250,7 @@ class ActiveRun {
   std::vector<RunInstance> instances_;
   std::vector<ProfileSample> samples_;
   std::string failed_;
+  bool out_of_memory_ = false;
   bool stopping_ = false;
   bool read_after_ = false;
 };
@@ -272,7 +276,8 @@ class Measurement {
            std::ranges::any_of(places_, [](const Place& place) { return place.run != nullptr; })) {
       CARMA_TRY(Step());
     }
-    return Unit{};
+    if (failed_.empty()) return Unit{};
+    return Conflict("alone, {}", fmt::join(failed_, "; "));
   }
 
  private:
@@ -381,12 +386,26 @@ class Measurement {
       CARMA_TRY(place.run->TakeNews());
       if (!place.run->complete()) continue;
       MeasuredRun measured = place.run->Measured();
+      const bool out_of_memory = place.run->out_of_memory();
       place.run.reset();  // also stops its MPS server
-      if (!measured.failed.empty() && measured.run.members.size() == 1 && !measured.run.cost_of)
-        return Invalid("alone, " + measured.failed);
-      CARMA_TRY(listener_.take(std::move(measured)));
+      const bool solo = measured.run.members.size() == 1 && !measured.run.cost_of;
+      if (solo && !measured.failed.empty() && !out_of_memory) {
+        Skip(measured);
+      } else {
+        CARMA_TRY(listener_.take(std::move(measured)));
+      }
     }
     return Unit{};
+  }
+
+  // Skips the remaining runs of a workload that failed alone. They are not recorded, so they are
+  // tried again when the command is repeated.
+  void Skip(const MeasuredRun& failed) {
+    failed_.insert(failed.failed);
+    std::erase_if(plan_, [&](const PlannedRun& run) {
+      return run.gpu_type == failed.run.gpu_type &&
+             std::ranges::count(run.members, failed.run.members[0]) > 0;
+    });
   }
 
   void ReadGpus() {
@@ -419,6 +438,7 @@ class Measurement {
   std::deque<PlannedRun> plan_;
   const MeasureListener& listener_;
   std::vector<Place> places_;
+  std::set<std::string> failed_;  // why workloads failed when they ran alone
   std::int64_t next_look_ns_ = 0;
 };
 
@@ -434,7 +454,10 @@ Result<std::string> RunCalibration(MeasureOptions options, gpu::Probe& probe, co
                                    const ProfiledWorkload& workload) {
   const std::string name = "calibration of " + workload.name;
   options.workloads = {{.name = name, .command = workload.calibrate, .workdir = workload.workdir}};
-  const MeasureListener nobody{.take = [](MeasuredRun) -> Result<Unit> { return Unit{}; },
+  const MeasureListener nobody{.take = [](MeasuredRun run) -> Result<Unit> {
+                                 if (run.failed.empty()) return Unit{};
+                                 return Conflict(run.failed);
+                               },
                                .refuse = [](const PlannedRun&) { return std::string(); },
                                .show = [](const std::vector<std::string>&) {}};
   const PlannedRun run{ProfileMethod::kStreams, lane.gpu_type, {name}, 1, std::nullopt};
