@@ -59,7 +59,7 @@ void TakeJobsRow(Job job, const Row& row, JobCollector& out) {
   if (!SetSubmit(job, row, kSubmit, out)) return;
   std::optional<double> gpus = row.Number(kGpus);
   // A pod has a share of one GPU, or several whole GPUs.
-  if (gpus == 1 && row.Has(kGpuMilli)) {
+  if (gpus == 1 && !row.Text(kGpuMilli).empty()) {
     const std::optional<double> milli = row.Number(kGpuMilli);
     gpus = milli && *milli <= 1000 ? std::optional(*milli / 1000) : std::nullopt;
   }

@@ -172,6 +172,15 @@ TEST(ReadJobs, ReportsMistakesInALine) {
   }
 }
 
+TEST(ReadJobs, AJobWithoutAShareUsesAWholeGpu) {
+  const auto trace = Read("submit_s,gpus,duration_s,gpu_milli\n0,1,5,\n1,1,5,460\n");
+  ASSERT_TRUE(trace) << trace.error().message;
+  EXPECT_EQ(trace->complaints.total(), 0u);
+  ASSERT_EQ(trace->jobs.size(), 2u);
+  EXPECT_EQ(trace->jobs[0].gpu_milli, 1000);
+  EXPECT_EQ(trace->jobs[1].gpu_milli, 460);
+}
+
 TEST(ReadJobs, CountsAllComplaintsAndShowsTheFirst) {
   std::string text = "submit_s,gpus,duration_s\n0,1,1\n";
   for (int i = 0; i < 1000; ++i) text += "1,1,-1\n";
