@@ -140,10 +140,12 @@ Job* JobCollector::Known(std::string_view name) {
   return fresh ? nullptr : &trace_.jobs[found->second];
 }
 
-void JobCollector::Comment(std::string_view text) {
+void JobCollector::Comment(std::string_view text, std::int64_t line) {
   text = base::Trim(text);
   if (text.starts_with(kStartComment)) {
-    trace_.start_ms = ParseLocalTime(text.substr(kStartComment.size()));
+    text.remove_prefix(kStartComment.size());
+    trace_.start_ms = ParseLocalTime(text);
+    if (!trace_.start_ms) Complain(Complaint::kStart, line, text);
   } else if (!text.empty() && trace_.provenance.size() < kMaxProvenanceLines) {
     trace_.provenance.push_back(base::Printable(text, kMaxProvenanceBytes));
   }

@@ -59,7 +59,7 @@ class JobCollector {
   // returns null, and the next job added gets this name.
   Job* Known(std::string_view name);
   // text: a comment line without its '#'. It contains provenance or the start date.
-  void Comment(std::string_view text);
+  void Comment(std::string_view text, std::int64_t line);
   // Call this if the format guarantees that lines are in chronological order.
   void CheckOrder(const Job& job, std::string_view text);
 

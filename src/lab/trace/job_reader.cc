@@ -281,7 +281,7 @@ Result<const Layout*> ReadTable(LineReader& lines, JobCollector& out) {
     std::string_view text = at.text;
     if (at.number == 1 && text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
     if (text.starts_with('#')) {
-      if (!table) out.Comment(text.substr(1));
+      if (!table) out.Comment(text.substr(1), at.number);
       continue;
     }
     if (at.too_long) {

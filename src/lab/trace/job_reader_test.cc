@@ -172,6 +172,14 @@ TEST(ReadJobs, ReportsMistakesInALine) {
   }
 }
 
+TEST(ReadJobs, ReportsAStartThatItCannotRead) {
+  const auto trace = Read("# start: 2020-03-01T00:00:00+01:00\nsubmit_s,gpus,duration_s\n0,1,5\n");
+  ASSERT_TRUE(trace) << trace.error().message;
+  EXPECT_EQ(trace->complaints.told(),
+            std::vector<std::string>{"f:1: invalid start: '2020-03-01T00:00:00+01:00'; ignored "
+                                     "(expected local time, such as 2020-03-01T00:00:00)"});
+}
+
 TEST(ReadJobs, AJobWithoutAShareUsesAWholeGpu) {
   const auto trace = Read("submit_s,gpus,duration_s,gpu_milli\n0,1,5,\n1,1,5,460\n");
   ASSERT_TRUE(trace) << trace.error().message;

@@ -22,6 +22,7 @@ constexpr ComplaintText kComplaintTexts[] = {
     {"status", "unknown status", "job kept without a status"},
     {"workload", "unknown or unusable workload", "skipped"},
     {"wishes", "invalid account, qos, cpus or gpu_type", "task kept without these values"},
+    {"start", "invalid start", "ignored (expected local time, such as 2020-03-01T00:00:00)"},
 };
 
 // For each status, CARMA's own word comes first.

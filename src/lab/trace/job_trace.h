@@ -83,7 +83,8 @@ enum class Complaint {
   kOrder,
   kStatus,
   kWorkload,
-  kWishes
+  kWishes,
+  kStart
 };
 // A key for JSON ("torn"), the problem ("truncated line"), and the remedy ("skipped").
 struct ComplaintText {
