@@ -95,6 +95,9 @@ std::string Compared(const std::vector<Case>& cases) {
 std::string Single(const Case& of) {
   const double executed =
       MeanOf(of, [](const Metrics& run) { return static_cast<double>(run.executed); });
+  const double failed = FailedMean(of);
+  if (executed == 0 && failed > 0)
+    return fmt::format("No task was run; {} did not succeed.", TasksText(failed));
   if (executed == 0) return "No tasks have ended.";
   const std::size_t runs = of.replays.size();
   std::string text =
@@ -107,7 +110,6 @@ std::string Single(const Case& of) {
   if (executed > 1) text += " on average";
   if (const std::optional<Estimated> active = Over(of, LineOf("sm_active")))
     text += fmt::format("; the GPUs' SMs were {:.0f} % busy", active->mean * 100);
-  const double failed = FailedMean(of);
   if (failed == 0) return text + "; all succeeded.";
   // Counts all tasks, because some of the failed tasks may never have started.
   const double all = Over(of, LineOf("tasks"))->mean;

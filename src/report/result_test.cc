@@ -149,6 +149,9 @@ TEST(ResultSentence, StatesHowMuchEarlierTheBestEndsAndAtWhatCost) {
        "a, best of the others, finishes 2.5 % later than exclusive; a task takes 1.00 times as "
        "long as when running alone."},
       {"no tasks were run", {Metrics{}}, "No tasks have ended."},
+      {"no task could run",
+       {Metrics{.tasks_by_state = {{core::TaskState::kFailed, 2}}, .tasks = 2}},
+       "No task was run; 2 did not succeed."},
   };
   for (const auto& each : cases) {
     SCOPED_TRACE(each.name);
