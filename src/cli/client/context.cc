@@ -227,6 +227,8 @@ base::Error NamedWrongly(base::Error error) {
 Result<std::string> ReadNamed(const std::string& path, std::size_t max_bytes) {
   Result<std::string> text = base::ReadFile(path, max_bytes);
   if (!text) return std::unexpected(NamedWrongly(text.error()));
+  if (text->starts_with("\x1f\x8b"))
+    return Invalid("{}: a gzip file; use gunzip first", base::Printable(path));
   return text;
 }
 

@@ -342,6 +342,8 @@ Result<JobTrace> ReadJobs(ByteSource& source, std::string_view path, const ReadO
   LineReader lines(source);
   JobCollector out(path, options);
   const std::string_view first = CARMA_TRY(lines.Peek());
+  if (first.starts_with("\x1f\x8b"))
+    return Invalid(out.where() + ": a gzip file; use gunzip first");
   const bool json = options.format.empty() ? StartsAsJson(first) : options.format == kPhilly;
   if (json) {
     CARMA_TRY(ReadPhilly(lines, out));

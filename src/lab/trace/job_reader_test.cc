@@ -207,6 +207,7 @@ TEST(ReadJobs, RefusesOtherFiles) {
       {"submit_s,gpus,duration_s\n1,0,5\n", "f: no job with GPUs"},
       {"submit_s,gpus,duration_s\n1,x,5\n", "f: no job with GPUs; the first problem: f:2: invalid"},
       {"[]", "f: no job with GPUs"},
+      {"\x1f\x8b\b", "f: a gzip file; use gunzip first"},
       {"[{\"a\":", "f: no job with GPUs; the first problem: f:1: truncated line"},
       {"[{\"a\":\"" + std::string(2 << 20, 'x'), "f:1: a job record exceeds 1 MiB"},
   };

@@ -199,6 +199,7 @@ TEST_F(SimulateCommand, MistakesAreUsageErrors) {
       {{"--trace", unordered}, "u.csv:3"},
       {{unordered}, "expected an experiment file (TOML); use --trace for a trace"},
       {{"--trace", unknown}, "k.csv:2"},
+      {{"--trace", Write("t.csv.gz", "\x1f\x8b\b")}, "t.csv.gz: a gzip file; use gunzip first"},
       {{"--runs", "0"}, "--runs"},
       {{"--seed", "-1"}, "--seed: expected a number from 0"},
       {{"--policy", "magm,estimator=crystal-ball"}, "estimator: expected none, oracle"},
