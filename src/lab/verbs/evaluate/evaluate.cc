@@ -343,7 +343,8 @@ void AddEvaluateCommand(Syntax estimate, Context& context) {
                "describe models as torchinfo does by default: three levels and no input shapes");
   verb.AddFlag("--exact", flags->exact,
                "use the bytes counted in a dry run instead of computing them");
-  verb.AddFlag("--rows", flags->rows, "print every prediction as CSV instead");
+  verb.AddFlag("--rows", flags->rows,
+               "print the predictions as CSV instead, except those for censored runs");
   verb.AddOption("--coverage", "SHARE", flags->coverage, "share of runs the bound should cover")
       .Range(0.5, 0.999);
   verb.AddOption("--card", "MIB", flags->card_mib,
