@@ -151,6 +151,14 @@ TEST_F(Reserved, RepeatsAndWaitingTasksStartAfterwards) {
   EXPECT_NEAR(Play()[1].first, 20 * 86'400 + 3 * 3'600, 10);
 }
 
+TEST_F(Reserved, ApplyFromTheirFirstMomentWithoutALead) {
+  Reserve("for=nobody gpus=all from=1h for-time=2h");
+  Submit(Duration{0}, "ada");
+  Submit(hours(1), "ada");
+  options_.policy.booking_lead = Duration{0};
+  EXPECT_EQ(Play()[1].first, 3 * 3'600);
+}
+
 TEST_F(Reserved, RefusesReservationsThatConflict) {
   Submit(Duration{0}, "ada");
   Reserve("for=ada gpus=0 from=1h for-time=2h");
