@@ -141,7 +141,7 @@ TEST_F(Shutdown, TasksCheckpointAndContinueAfterTheBoot) {
   const Ran down = StartAtShutdown().Wait();
   EXPECT_TRUE(down.Ok()) << down.Text();
   EXPECT_THAT(down.out,
-              AllOf(HasSubstr("starts no new task"), HasSubstr("No more tasks are running")));
+              AllOf(HasSubstr("start no new task"), HasSubstr("No more tasks are running")));
   for (const Saver* saver : {&with_gpu, &without}) {
     const api::TaskView task = site.Task(saver->id);
     EXPECT_EQ(task.state, "queued");
