@@ -81,11 +81,11 @@ std::vector<base::ProcessStat> Descendants(pid_t root) {
 }
 
 bool Catches(const base::ProcessId& process, int signal) {
-  return IsInMask(process, "SigCgt:", signal);
+  return IsInMask(process, "SigCgt:", signal) && !IsInteractiveShell(process);
 }
 
-bool Ignores(const base::ProcessId& process, int signal) {
-  return IsInMask(process, "SigIgn:", signal);
+bool IsInteractiveShell(const base::ProcessId& process) {
+  return IsInMask(process, "SigIgn:", SIGTERM) && IsInMask(process, "SigIgn:", SIGTSTP);
 }
 
 std::vector<base::ProcessId> ProcessesWithVariable(uid_t uid, const std::string& assignment) {

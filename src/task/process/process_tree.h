@@ -36,9 +36,12 @@ bool MayLive(const base::ProcessId& process);
 void Tell(const base::ProcessId& process, std::initializer_list<int> signals);
 
 // Returns true if the process has a handler for this signal and so survives it; false if unknown.
+// False for interactive shells, because bash has handlers that only save its history before it
+// dies.
 bool Catches(const base::ProcessId& process, int signal);
-// Returns true if the process ignores this signal; false if unknown.
-bool Ignores(const base::ProcessId& process, int signal);
+// Returns true if the process ignores TERM and TSTP, as interactive shells do for job control;
+// false if unknown. Other processes that ignore TERM do not ignore TSTP.
+bool IsInteractiveShell(const base::ProcessId& process);
 
 // This user's processes in the session that `leader` created, whether or not the leader is still
 // alive. Empty if the leader's pid now belongs to another process, because the session is then gone

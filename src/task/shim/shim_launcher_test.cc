@@ -465,6 +465,21 @@ TEST_F(ShimLauncherTest, DoesNotKillATaskWithoutAHandler) {
   EXPECT_FALSE(base::Exists(root_ + "/carma-5.ckpt")) << "an empty folder is removed";
 }
 
+// Interactive bash has a handler for every signal that would terminate it, and dies after running
+// it.
+TEST_F(ShimLauncherTest, DoesNotAskAnInteractiveShellToSave) {
+  LaunchOrder order =
+      Order("trap '' TERM TSTP; trap 'exit 9' USR1; echo up > $TELL; read word < $GO; exit 3");
+  order.checkpoint_signal = "USR1";
+  launcher_->Start(order);
+  NextStarted();
+  EXPECT_EQ(Told(), "up");
+  launcher_->AskToSave(kTask, 1, {});
+  while (Err().find("asked to checkpoint with USR1") == std::string::npos) ::sched_yield();
+  Go();
+  EXPECT_EQ(NextExited().exit_code, 3);
+}
+
 TEST_F(ShimLauncherTest, KillsATaskThatIgnoresTermAfterTheGrace) {
   launcher_->Start(Order("trap '' TERM; sleep 1000 & echo $! > $TELL; wait"));
   NextStarted();

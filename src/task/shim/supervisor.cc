@@ -236,9 +236,8 @@ void Supervisor::HangUp() {
   if (status_ || killed_) return;
   rights_.DropPrivileges();
   const std::vector<base::ProcessStat> left = container_ ? Inside() : Descendants(::getpid());
-  const bool shells = std::ranges::all_of(left, [](const base::ProcessStat& process) {
-    return Ignores(process.id, SIGTERM) && Ignores(process.id, SIGTSTP);
-  });
+  const bool shells = std::ranges::all_of(
+      left, [](const base::ProcessStat& process) { return IsInteractiveShell(process.id); });
   WearRights();
   if (shells) return SignalAll({SIGHUP});
   hang_up_ns_ = SteadyNs() + kAskAgainNs;

@@ -88,8 +88,7 @@ class Supervisor {
   void TellStop();
   // Interactive shells ignore TERM, so they get HUP, as when a terminal is closed. Shells pass HUP
   // on to their jobs, and a job that handles or ignores TERM may be saving. So this waits until
-  // only interactive shells remain. They differ from other processes that ignore TERM by ignoring
-  // TSTP, which they need for job control.
+  // only interactive shells remain.
   void HangUp();
   void Warn();
   void AskToSave();
