@@ -53,6 +53,14 @@ TEST(Text, SpansReadSlurmAndUnitForms) {
             "D-H:M:S)");
 }
 
+TEST(Text, TimesAreThoseOfTheLocalClock) {
+  const std::string local = FormatTime(FromMs(1'772'370'359'000));
+  EXPECT_EQ(LocalTimes("Not before 2026-03-01T13:05:59.120Z, or 2026-03-01T13:05:59Z."),
+            "Not before " + local + ", or " + local + ".");
+  EXPECT_EQ(LocalTimes("2026-03-01T13:05 and 2026-03-01T13:05:59.xZ"),
+            "2026-03-01T13:05 and 2026-03-01T13:05:59.xZ");
+}
+
 TEST(Text, DetectsInvalidUtf8AndMakesItPrintable) {
   EXPECT_TRUE(IsUtf8("größe ≤ 5"));
   for (const char* bad : {"\xff", "\xc0\xaf", "\xed\xa0\x80", "abc\xe2\x82", "\xf5\x80\x80\x80"})

@@ -246,6 +246,36 @@ std::string FormatTimeIso(Time t) {
   return fmt::format("{}.{:03}Z", day, (t.time_since_epoch() - whole).count());
 }
 
+std::string LocalTimes(std::string_view text) {
+  constexpr std::string_view kForm = "dddd-dd-ddTdd:dd:dd";
+  const auto fits = [&](std::size_t at) {
+    for (std::size_t i = 0; i < kForm.size(); ++i) {
+      if (at + i >= text.size()) return false;
+      const char c = text[at + i];
+      if (kForm[i] == 'd' ? c < '0' || c > '9' : c != kForm[i]) return false;
+    }
+    return true;
+  };
+  std::string out;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = fits(at) ? text.find('Z', at + kForm.size()) : std::string_view::npos;
+    const bool moment =
+        end != std::string_view::npos &&
+        text.substr(at + kForm.size(), end - at - kForm.size()).find_first_not_of(".0123456789") ==
+            std::string_view::npos;
+    if (!moment) {
+      out += text[at++];
+      continue;
+    }
+    std::tm parts{};
+    const std::string whole(text.substr(at, kForm.size()));
+    ::strptime(whole.c_str(), "%Y-%m-%dT%H:%M:%S", &parts);
+    out += FormatTime(FromMs(static_cast<std::int64_t>(::timegm(&parts)) * 1000));
+    at = end + 1;
+  }
+  return out;
+}
+
 bool IsUtf8(std::string_view text) {
   while (!text.empty()) {
     const std::size_t length = Utf8Length(text);

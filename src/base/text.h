@@ -43,6 +43,8 @@ std::string FormatMib(std::int64_t mib);  // "812M", "12.3G"
 std::string FormatSpan(Duration span);    // "0:07", "12:41", "3:05:00", "2-03:00:00"
 std::string FormatTime(Time t);           // local "2026-03-01 14:05:59"
 std::string FormatTimeIso(Time t);        // UTC "2026-03-01T13:05:59.120Z"
+// Converts the UTC times of FormatTimeIso() in text to local time.
+std::string LocalTimes(std::string_view text);
 
 bool IsUtf8(std::string_view text);
 // True if the text contains a control character (C0, DEL, or C1, which some terminals obey), a line

@@ -80,7 +80,7 @@ std::string CheckLine(const CheckedTask& task, std::size_t alike, bool first) {
   line += task.now ? CheckedNow(alike, first) : ": would wait";
   if (!task.now && !task.reason.empty()) line += " (" + base::Printable(task.reason, 40) + ")";
   if (!task.now && !task.reason_text.empty())
-    line += ": " + base::Printable(LocalTimes(task.reason_text), 400);
+    line += ": " + base::Printable(base::LocalTimes(task.reason_text), 400);
   line += "\n";
   const std::string start = StartSentences(task.latest_start_ms, task.likely_start_ms, task.now_ms);
   for (const std::string_view sentence : base::Split(start, '\n')) {
@@ -180,7 +180,7 @@ std::string GpuName(const GpuView& gpu) {
 }
 
 std::string TroubleText(const GpuView& gpu) {
-  const std::string why = base::Printable(LocalTimes(gpu.trouble));
+  const std::string why = base::Printable(base::LocalTimes(gpu.trouble));
   if (!gpu.drained_by_rule) return why;
   return why.empty() ? "by rule" : "by rule: " + why;
 }

@@ -86,12 +86,12 @@ Result<api::LeaseView> AwaitGrant(Asker& asker, api::LeaseView lease) {
   for (int poll_s = kFirstPollS; lease.state == "waiting"; poll_s = kLeasePollS) {
     if (lease.task_state == "queued" && !lease.reason.empty())
       asker.Tell(fmt::format("lease {} waits ({}): {}", lease.id, lease.reason,
-                             base::Printable(LocalTimes(lease.reason_text), 500)));
+                             base::Printable(base::LocalTimes(lease.reason_text), 500)));
     lease = CARMA_TRY(asker.Lease("GET", fmt::format("/v1/leases/{}?wait_s={}", lease.id, poll_s)));
   }
   if (lease.state != "ended") return lease;
   return Unavailable("lease {} has ended ({}): {}", lease.id, lease.reason,
-                     base::Printable(LocalTimes(lease.reason_text), 500));
+                     base::Printable(base::LocalTimes(lease.reason_text), 500));
 }
 
 Result<Unit> Adopt(Asker& asker, std::uint64_t id) {

@@ -90,7 +90,7 @@ std::string Word(const TaskView& task, std::int64_t) {
   return Line(task.*kMember);
 }
 std::string ReasonText(const TaskView& task, std::int64_t) {
-  return Line(LocalTimes(task.reason_text));
+  return Line(base::LocalTimes(task.reason_text));
 }
 template <auto kMember>
 std::string Mib(const TaskView& task, std::int64_t) {

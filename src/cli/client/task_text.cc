@@ -239,7 +239,7 @@ std::string EstimateSentence(const TaskView& task) {
 std::string Sentence(const std::string& reason, const std::string& text) {
   std::string out;
   if (!reason.empty()) out += " (" + base::Printable(reason, 40) + ")";
-  if (!text.empty()) out += ": " + base::Printable(LocalTimes(text), 1000);
+  if (!text.empty()) out += ": " + base::Printable(base::LocalTimes(text), 1000);
   return out;
 }
 
@@ -260,7 +260,7 @@ std::string EventText(const api::EventView& event, const std::vector<api::GpuVie
   if (event.gpu_uuid.empty() && event.text.empty()) return "-";
   if (event.text.empty()) return GpuOf(event, gpus);
   const std::string text =
-      base::Printable(LocalTimes(event.text), 600);  // long enough for the advice at the end
+      base::Printable(base::LocalTimes(event.text), 600);  // long enough for the advice at the end
   return event.task || event.gpu_uuid.empty() ? text : GpuOf(event, gpus) + ": " + text;
 }
 

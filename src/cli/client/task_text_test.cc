@@ -1,7 +1,5 @@
 #include "cli/client/task_text.h"
 
-#include "cli/client/task_words.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -224,13 +222,6 @@ TEST_F(TaskTextTest, ALongReasonKeepsItsEnd) {
   TaskView task = SomeTasks()[0];
   task.reason_text = std::string(900, 'x') + " Task 3 makes room.";
   EXPECT_THAT(TaskFacts(task, kNow), ::testing::HasSubstr("Task 3 makes room."));
-}
-
-TEST_F(TaskTextTest, MomentsAreThoseOfTheReadersClock) {
-  EXPECT_EQ(LocalTimes("Not before 2026-03-01T13:05:59.120Z, or 2026-03-01T13:05:59Z."),
-            "Not before 2026-03-01 13:05:59, or 2026-03-01 13:05:59.");
-  EXPECT_EQ(LocalTimes("2026-03-01T13:05 and 2026-03-01T13:05:59.xZ"),
-            "2026-03-01T13:05 and 2026-03-01T13:05:59.xZ");
 }
 
 TEST_F(TaskTextTest, HeldTasksHaveNoPlaceInTheQueue) {

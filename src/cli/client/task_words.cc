@@ -175,36 +175,6 @@ std::string ParametersText(const TaskView& task) {
   return text.empty() ? "-" : base::Printable(text, 4096);
 }
 
-std::string LocalTimes(std::string_view text) {
-  constexpr std::string_view kForm = "dddd-dd-ddTdd:dd:dd";
-  const auto fits = [&](std::size_t at) {
-    for (std::size_t i = 0; i < kForm.size(); ++i) {
-      if (at + i >= text.size()) return false;
-      const char c = text[at + i];
-      if (kForm[i] == 'd' ? c < '0' || c > '9' : c != kForm[i]) return false;
-    }
-    return true;
-  };
-  std::string out;
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t end = fits(at) ? text.find('Z', at + kForm.size()) : std::string_view::npos;
-    const bool moment =
-        end != std::string_view::npos &&
-        text.substr(at + kForm.size(), end - at - kForm.size()).find_first_not_of(".0123456789") ==
-            std::string_view::npos;
-    if (!moment) {
-      out += text[at++];
-      continue;
-    }
-    std::tm parts{};
-    const std::string whole(text.substr(at, kForm.size()));
-    ::strptime(whole.c_str(), "%Y-%m-%dT%H:%M:%S", &parts);
-    out += base::FormatTime(base::FromMs(static_cast<std::int64_t>(::timegm(&parts)) * 1000));
-    at = end + 1;
-  }
-  return out;
-}
-
 std::string CommandText(const TaskView& task) {
   std::vector<std::string> words;
   for (const std::string& word : task.command) words.push_back(ShellQuote(word));

@@ -63,8 +63,6 @@ std::uint64_t TaskOf(std::string_view dependency);
 bool IsIdle(const api::TaskView& task);
 // "lr=0.1 seed=3"; "-" if the task is not in a sweep.
 std::string ParametersText(const api::TaskView& task);
-// Converts UTC times ("2026-03-01T13:05:59.120Z") in text from the daemon to local time.
-std::string LocalTimes(std::string_view text);
 std::string CommandText(const api::TaskView& task);
 
 // ---- when a waiting task will start, as far as this is known ----

@@ -64,7 +64,8 @@ std::string Verdict(const std::vector<const api::VerdictView*>& verdicts) {
   const std::string why = verdict.reason_text.empty() ? verdict.reason
                           : verdicts.size() == 1      ? verdict.reason_text
                                                       : OfAnyGpu(verdict, "each GPU");
-  const std::string because = why.empty() ? "." : ": " + base::Printable(LocalTimes(why), 400);
+  const std::string because =
+      why.empty() ? "." : ": " + base::Printable(base::LocalTimes(why), 400);
   const auto fit = base::FromWord<core::Fit>(verdict.fit);
   if (fit == core::Fit::kFits) return gpus + "could take it" + because;
   if (fit == core::Fit::kNever) return gpus + "can never take it" + because;
@@ -79,7 +80,7 @@ std::string VerdictsText(const std::vector<api::VerdictView>& verdicts) {
   for (const api::VerdictView& verdict : verdicts) {
     // Compares the texts as shown, because the times in the daemon's texts may differ by
     // milliseconds.
-    Said said{verdict.fit, verdict.reason, LocalTimes(OfAnyGpu(verdict, "each GPU"))};
+    Said said{verdict.fit, verdict.reason, base::LocalTimes(OfAnyGpu(verdict, "each GPU"))};
     const auto same =
         std::ranges::find(groups, said, [](const auto& group) { return group.first; });
     if (same == groups.end()) {

@@ -170,14 +170,14 @@ class Runner {
     if (HasEnded(view)) return TakeVerdict(view);
     if (view.state == "queued" && !view.reason.empty())
       Tell("task {} waits ({}): {}", id_, view.reason,
-           base::Printable(LocalTimes(view.reason_text), 500));
+           base::Printable(base::LocalTimes(view.reason_text), 500));
   }
 
   void TakeVerdict(const api::TaskView& view) {
     // Exit codes and signals speak for themselves; other outcomes, such as a failed start, need a
     // reason.
     const bool told = view.reason == "NonZeroExit" || view.reason == "Signal";
-    const std::string why = told ? "" : base::Printable(LocalTimes(view.reason_text), 1000);
+    const std::string why = told ? "" : base::Printable(base::LocalTimes(view.reason_text), 1000);
     if (view.state != "succeeded")
       Tell("task {} {}{}", id_, EndText(view), why.empty() ? "" : ": " + why);
     Finish(ExitCodeOf(view));

@@ -51,9 +51,9 @@ std::string NoteText(const TaskView& task, const TopData& data) {
     return base::Printable(note + (line == data.output.end() ? "" : line->second), 400);
   }
   if (Waits(task))
-    return base::Printable(task.reason.empty()
-                               ? task.state
-                               : fmt::format("({}) {}", task.reason, LocalTimes(task.reason_text)),
+    return base::Printable(task.reason.empty() ? task.state
+                                               : fmt::format("({}) {}", task.reason,
+                                                             base::LocalTimes(task.reason_text)),
                            400);
   return base::Printable(EndText(task) + (task.exit_detail.empty() ? "" : ": " + task.exit_detail),
                          400);

@@ -224,8 +224,8 @@ void Supervisor::BeginStop(int number) {
 }
 
 void Supervisor::TellStop() {
-  const std::string why =
-      base::Printable(base::ReadFile(stop_file_, kMaxStopBytes).value_or(""), 1000);
+  const std::string why = base::Printable(
+      base::LocalTimes(base::ReadFile(stop_file_, kMaxStopBytes).value_or("")), 1000);
   attachment_->Tell(
       {.kind = AttachMessage::Kind::kOutput,
        .data = "\r\ncarma: this task is being stopped" + (why.empty() ? "" : ": " + why) + "\r\n"});
