@@ -95,7 +95,7 @@ TEST_F(Backup, NeedsReadAccessAndReplacesFilesOnlyOnRequest) {
   EXPECT_THAT(site.Carma({"backup", folder}).out, HasSubstr(folder + "/carma-2"));
   const Ran over = site.Carma({"backup", "--force", site.state_dir() + "/carma.db"});
   EXPECT_EQ(over.code, 2);
-  EXPECT_THAT(over.err, HasSubstr("is one of carmad's own files in the state folder"));
+  EXPECT_THAT(over.err, HasSubstr("is in the state folder, where carmad keeps its own files"));
   if (IsRoot()) {
     const Ran stranger = site.Carma({"backup", site.out_dir() + "/mine.db"}, {.uid = OtherUser()});
     EXPECT_EQ(stranger.code, 1);

@@ -45,11 +45,12 @@ bool SameFile(const std::string& one, const std::string& other) {
 }
 
 Result<Unit> CheckTarget(const std::string& state_dir, const std::string& target, bool replace) {
-  for (const char* own :
-       {"carma.db", "carma.db-wal", "carma.db-shm", "lock", "tokens.json", "boot", "gpus.json"}) {
-    if (SameFile(fmt::format("{}/{}", state_dir, own), target))
-      return Invalid(target + " is one of carmad's own files in the state folder");
-  }
+  const std::size_t begin = target.rfind('/') + 1;  // 0 without a slash
+  const bool other = target.ends_with(".db") && target.substr(begin) != kFileName;
+  if (!other && SameFile(state_dir, target.substr(0, begin) + "."))
+    return Invalid(target +
+                   " is in the state folder, where carmad keeps its own files; use another folder, "
+                   "or another name that ends in .db");
   struct stat info {};
   if (::lstat(target.c_str(), &info) != 0) return Unit{};
   if (!S_ISREG(info.st_mode)) return Conflict(target + " is not a regular file");

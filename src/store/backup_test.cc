@@ -105,8 +105,9 @@ TEST_F(BackUpTest, ReplacesFilesOnlyOnRequestAndNeverThoseOfCarmad) {
   ASSERT_TRUE(BackUp(State(), Path("copy"), true));
   EXPECT_EQ(TasksIn(Path("copy")), 1U);
   ASSERT_TRUE(base::WriteFileAtomic(State() + "/tokens.json", "{}"));
-  for (const char* own : {"carma.db", "carma.db-wal", "lock", "tokens.json"})
+  for (const char* own : {"carma.db", "carma.db-wal", "lock", "tokens.json", "gpus", "carmad.log"})
     EXPECT_EQ(BackUp(State(), State() + "/" + own, true).error().code, ErrorCode::kInvalid) << own;
+  EXPECT_TRUE(BackUp(State(), State() + "/before.db", false));
   EXPECT_EQ(BackUp(State(), dir_, true).error().code, ErrorCode::kConflict) << "a folder";
   EXPECT_EQ(BackUp(State(), Path("none/copy"), false).error().code, ErrorCode::kNotFound);
   EXPECT_EQ(BackUp(Path("elsewhere"), Path("x"), false).error().code, ErrorCode::kNotFound);
