@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <filesystem>
 
 #include "api/http.h"
 #include "api/listening.h"
@@ -106,9 +107,11 @@ struct Client::Impl {
 
   base::Error NotRunning() const {
     const bool system = path.starts_with("/run/carma/") || path.starts_with("/var/run/carma/");
+    std::error_code error;
+    const std::string full = std::filesystem::absolute(path, error).lexically_normal();
     // Without --socket, a user's carmad listens in the folder carma of $XDG_RUNTIME_DIR or /tmp.
     const std::string own =
-        "carmad --background" + (path.ends_with("/carma/carmad.sock") ? "" : " --socket " + path);
+        "carmad --background" + (path.ends_with("/carma/carmad.sock") ? "" : " --socket " + full);
     return {ErrorCode::kUnavailable, fmt::format("carmad is not running at {} (start it with '{}')",
                                                  path, system ? "systemctl start carmad" : own)};
   }

@@ -16,6 +16,7 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 #include <cstring>
+#include <filesystem>
 #include <future>
 #include <thread>
 
@@ -670,6 +671,12 @@ TEST(Client, ReportsWhatToDoIfNoServerListens) {
           .Get("/")
           .error()
           .message.ends_with("(start it with 'carmad --background --socket /no/such.sock')"));
+  EXPECT_TRUE(Client("./no-such.sock")
+                  .Get("/")
+                  .error()
+                  .message.ends_with("--socket " + std::filesystem::current_path().string() +
+                                     "/no-such.sock')"))
+      << "carmad refuses a relative path";
   const auto too_long = Client(std::string(200, 'x')).Get("/");
   ASSERT_FALSE(too_long);
   EXPECT_EQ(too_long.error().code, ErrorCode::kInvalid);
