@@ -105,7 +105,11 @@ def _translated(name: str, value: Any) -> Tuple[Optional[str], Any]:
     if bare in SAME:
         same = SAME[bare]
         if same is not None:
-            return same[0], same[1](value)
+            try:
+                return same[0], same[1](value)
+            except (TypeError, ValueError):
+                hint = "; gpu_type selects a type" if same[0] == "gpus" else ""
+                raise InvalidError(f"{name}={value!r}: expected a number{hint}", "invalid") from None
     else:
         near = suggestion(bare, FIELDS | OPTIONS | SAME.keys())
         raise InvalidError(f"unknown parameter {name!r}{near or '; expected an option of submit()'}", "invalid")

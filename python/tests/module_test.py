@@ -371,7 +371,8 @@ class ModuleTest(unittest.TestCase):
         job.result(LIMIT_S)
         self.assertEqual(job.stdout(), "twice\n")
         for wrong, expected in (({"nodes": 2}, "one server"), ({"timeout_mn": 5}, "did you mean timeout_min"),
-                                ({"slurm_gres": "gpu:2"}, "'slurm_gres'; expected an option of submit")):
+                                ({"slurm_gres": "gpu:2"}, "'slurm_gres'; expected an option of submit"),
+                                ({"slurm_gpus_per_task": "a100:1"}, "slurm_gpus_per_task='a100:1': expected a number; gpu_type")):
             with self.assertRaisesRegex(carma.InvalidError, expected):
                 executor.update_parameters(**wrong)
 
