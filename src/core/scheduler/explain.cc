@@ -113,7 +113,9 @@ std::optional<Reason> ReasonBehindLimited(const State& state, const TaskRecord& 
   const std::map<LineKey, HolderLine>& lines = state.queue.Main(LineKindOf(task.request)).holders;
   const auto line = lines.find(LineOf(task));
   if (line == lines.end()) return std::nullopt;
-  const TaskId first = line->second.tasks.begin()->task;
+  const QueueKey& key = *line->second.tasks.begin();
+  if (state.queue.KeyOf(task) < key) return std::nullopt;  // a new task of higher priority
+  const TaskId first = key.task;
   const std::optional<LimitHit> hit = LimitOn(state, state.tasks.at(first), at);
   if (!hit) return std::nullopt;
   return Reason{
@@ -216,8 +218,8 @@ Reason ReasonAtHead(const State& state, const TaskRecord& task, Time at) {
 }
 
 Reason ReasonInLine(const State& state, const TaskRecord& task, Time at) {
-  if (state.closing)
-    return {ReasonCode::kDraining, fmt::format("The server is {}.", state.closing->why)};
+  if (std::optional<Reason> barred = ReasonToBar(state, task, WantsOf(state, task), at))
+    return *std::move(barred);
   const std::set<QueueKey>& recovery = state.queue.Recovery();
   const LineKind kind = LineKindOf(task.request);
   const bool with_gpus = kind == LineKind::kWithGpus;
@@ -227,10 +229,6 @@ Reason ReasonInLine(const State& state, const TaskRecord& task, Time at) {
             fmt::format("Task {} is waiting for recovery and blocks the queue (published rules).",
                         recovery.begin()->task)};
   }
-  if (const std::optional<LimitHit> hit = LimitOn(state, task, at))
-    return {ReasonCode::kLimit, TextOf(*hit)};
-  if (std::optional<Reason> limited = ReasonBehindLimited(state, task, at))
-    return *std::move(limited);
   const std::optional<LineUp::Next> first =
       task.queue == QueueKind::kMain ? Line(state, kind).Pop() : std::nullopt;
   if (task.queue == QueueKind::kMain && state.config.backfill > 1) {
@@ -258,6 +256,15 @@ Reason ReasonInLine(const State& state, const TaskRecord& task, Time at) {
 }
 
 }  // namespace
+
+std::optional<Reason> ReasonToBar(const State& state, const TaskRecord& task,
+                                  const Limits::Wants& wants, Time at) {
+  if (state.closing)
+    return Reason{ReasonCode::kDraining, fmt::format("The server is {}.", state.closing->why)};
+  if (const std::optional<LimitHit> hit = state.limits.AgainstStart(task, wants, at))
+    return Reason{ReasonCode::kLimit, TextOf(*hit)};
+  return ReasonBehindLimited(state, task, at);
+}
 
 Verdict VerdictOn(const State& state, const TaskRecord& task, const GpuView& view) {
   Verdict verdict = VerdictOnPart(state, task, view, Part::kFirst);

@@ -117,6 +117,14 @@ std::optional<Explanation> Scheduler::Explain(TaskId id, Time now) const {
   return answer;
 }
 
+std::optional<Reason> Scheduler::BarredFor(const TaskRequest& request,
+                                           const std::optional<Estimate>& estimate,
+                                           Time now) const {
+  const TaskRecord newcomer{.id = kNewcomer, .request = request, .submitted = state_->now};
+  const Need need = NeedOfNew(request, estimate);
+  return core::ReasonToBar(*state_, newcomer, core::WantsOf(*state_, need), now);
+}
+
 std::optional<LimitHit> Scheduler::LimitOnSubmission(const TaskRequest& request, std::size_t more,
                                                      const TaskRequest* counted,
                                                      std::span<const AlikeTasks> beside) const {

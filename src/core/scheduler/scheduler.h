@@ -101,6 +101,10 @@ class Scheduler {
   // tasks that wait for a user, a time, another task or their array.
   std::size_t AheadOf(const TaskRequest& request) const;
 
+  // Why a closed server or a limit would keep a new task waiting. Empty if neither would.
+  std::optional<Reason> BarredFor(const TaskRequest& request,
+                                  const std::optional<Estimate>& estimate, Time now) const;
+
   // The limit that forbids submitting `more` tasks like this one: a limit on the number of
   // unfinished tasks, or one that the task would exceed however long it waited. Other limits only
   // make a task wait (kLimit). For `counted` and `beside`, see Limits::AgainstQueueing.

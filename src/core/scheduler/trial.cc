@@ -25,6 +25,8 @@ Trial Try(const Scheduler& scheduler, const TaskRequest& request,
              fmt::format("May not start before {}.", base::FormatTimeIso(*request.begin))}};
   if (std::optional<Reason> unmet = UnmetDependency({.request = request}, scheduler.Tasks()))
     return {Fit::kNotNow, std::move(*unmet)};
+  if (std::optional<Reason> barred = scheduler.BarredFor(request, estimate, now))
+    return {Fit::kNotNow, std::move(*barred)};
   // Tasks ahead of the new task do not block it if it is considered together with them.
   const PolicyConfig& config = scheduler.config();
   const std::size_t looked_at =

@@ -13,9 +13,10 @@ struct Trial {
   Reason reason;  // why it could not start now, or could never start
 };
 
-// Runs the guards for the machine and for every GPU. Returns kNotNow if the new task would be too
-// far back in the queue to be considered (AheadOf, PolicyConfig::backfill). Every task that
-// `request` depends on must exist; known_final must be set for those that have ended.
+// Checks the limits, and runs the guards for the machine and for every GPU. Returns kNotNow if the
+// new task would be too far back in the queue to be considered (AheadOf, PolicyConfig::backfill).
+// Every task that `request` depends on must exist; known_final must be set for those that have
+// ended.
 Trial Try(const Scheduler& scheduler, const TaskRequest& request,
           const std::optional<Estimate>& estimate, Time now);
 

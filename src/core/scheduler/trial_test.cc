@@ -98,5 +98,35 @@ TEST_F(SchedulerTest, ATrialAppliesTheUsersLimits) {
   EXPECT_EQ(fit({.user = "ada", .qos = "urgent"}).fit, Fit::kNever);
 }
 
+TEST_F(SchedulerTest, ATrialWaitsForALimitOrAClosedServerAsATaskDoes) {
+  const TaskRequest wide{.gpus = 2, .user = "ada"}, none{.gpus = 0, .user = "ada"};
+  const auto verdict = [&](const TaskRequest& request) {
+    return Try(*scheduler_, request, {}, At(2)).reason;
+  };
+  const auto submit = [&](std::uint64_t id, const TaskRequest& request) {
+    Handle(2, Submitted(id, request));
+    Handle(2, Estimated(id, 1'000));
+  };
+  const auto expect_same = [&](std::uint64_t id, const TaskRequest& request, ReasonCode code) {
+    const Reason tried = verdict(request);
+    EXPECT_EQ(tried.code, code);
+    submit(id, request);
+    EXPECT_EQ(tried, scheduler_->ReasonFor(TaskId{id}, At(2)));
+  };
+  PolicyConfig config;
+  config.settle = false;
+  config.limits = {*ParseLimitRule("user=* gpus=2"), *ParseLimitRule("user=eve running=1")};
+  Begin(config, 4);
+  submit(1, {.user = "ada"});
+  submit(2, {.gpus = 0, .user = "eve"});
+  expect_same(3, {.user = "eve"}, ReasonCode::kLimit);
+  expect_same(4, wide, ReasonCode::kLimit);
+  EXPECT_EQ(verdict({.user = "ada"}).code, ReasonCode::kLimit) << "behind the task that waits";
+  EXPECT_EQ(verdict({.priority = 1, .user = "ada"}).code, ReasonCode::kNone);
+  EXPECT_EQ(verdict(none).code, ReasonCode::kNone);
+  Handle(2, ServerClosed{"closed by root", At(100)});
+  expect_same(5, none, ReasonCode::kDraining);
+}
+
 }  // namespace
 }  // namespace carma::core

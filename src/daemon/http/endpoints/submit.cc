@@ -236,10 +236,11 @@ Answer Checked(const Check& check) {
     } else if (i == 0 || !IsLike(check, i, i - 1)) {
       trial = core::Try(scheduler, request, result.estimate, now);
       start = {};
-      // A task that is held, or waiting for a time or another task, is not in the queue, so it has
-      // no expected start.
-      const bool in_line =
-          !spec.held && spec.dependencies.empty() && spec.begin.value_or(now) <= now;
+      // A task that is held, or waiting for a time, a limit or another task, is not in the queue,
+      // so it has no expected start.
+      const bool in_line = !spec.held && spec.dependencies.empty() &&
+                           spec.begin.value_or(now) <= now &&
+                           trial.reason.code != core::ReasonCode::kLimit;
       if (trial.fit == core::Fit::kNotNow && in_line)
         start = scheduler.ExpectedStartOf(request, result.estimate, now);
     }

@@ -302,6 +302,21 @@ TEST_F(SubmitTest, ADryRunWaitsForAllEstimatesAndChangesNothing) {
   EXPECT_FALSE(store_->Get(core::TaskId{1}));
 }
 
+TEST_F(SubmitTest, ADryRunPredictsNoStartForATaskThatWaitsForALimit) {
+  EngineOptions options;
+  options.state_dir = state_dir_;
+  options.policy.limits = {*core::ParseLimitRule("user=* running=1")};
+  engine_->Follow(options);
+  Settle();
+  Start(EndpointTest::Submit());
+  Check({{"spec", SpecJson()}});
+  take_({Found(0, std::nullopt)});
+  const Json& task = last_heard_->body.at("tasks")[0];
+  EXPECT_EQ(task.at("fits"), "later");
+  EXPECT_EQ(task.at("reason"), "Limit");
+  EXPECT_TRUE(task.at("likely_start_ms").is_null());
+}
+
 TEST_F(SubmitTest, AMistakenDryRunSubmitsNothing) {
   for (const char* check : {"true", "2", "yes", ""}) {
     const Heard heard = Check({{"tasks", {SpecJson()}}}, check);
