@@ -287,6 +287,27 @@ TEST_F(ObservationTest, ARunningTaskKeepsItsRunTimeIfTheClockWasSet) {
   EXPECT_GT(ran_s(3'600'000'000), 3'000'000) << "the process did not start during this boot";
 }
 
+TEST_F(ObservationTest, NoEarlierAttemptStartsAfterALaterOneIfTheClockWasSetBack) {
+  const core::TaskId id = Submit();
+  strangers_ = 1;  // so the task is retried
+  Run(id, 5'600, base::Duration(5'000));
+  End(id, 1, "torch.cuda.OutOfMemoryError: CUDA out of memory.");
+  Sample({});
+  Run(id, 7'700, base::Duration(0));
+  const std::string dir = fmt::format("{}/attempts/{}/2", state_dir_, id);
+  const base::ProcessId self = base::SelfProcess();
+  ASSERT_TRUE(base::MakeDirs(dir));
+  ASSERT_TRUE(base::WriteFileAtomic(dir + "/owner", ToText(task::ShimOwner{self, base::BootId()})));
+  ASSERT_TRUE(base::WriteFileAtomic(dir + "/started.json", ToText(task::ShimStarted{self})));
+  clock_ = base::FakeClock(base::FromMs(500'000));
+  Open();
+  const core::TaskRecord record = store_->Get(id)->record;
+  ASSERT_EQ(record.attempt->number, 2);
+  ASSERT_LE(record.attempt->launched, clock_.Now());
+  EXPECT_LE(record.first_start, record.attempt->launched);
+  EXPECT_LE(record.submitted, record.first_start);
+}
+
 TEST_F(ObservationTest, ARunningTaskKeepsItsGpuIfTheNumbersChange) {
   const core::TaskId id = Submit();
   Run(id, 4'800, base::Duration(0));

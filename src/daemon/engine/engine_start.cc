@@ -107,6 +107,10 @@ bool Engine::FollowClock(core::TaskRecord& record) const {
   if (its.number == 1) {
     record.submitted += step;
     record.first_start = its.launched;
+  } else if (its.launched && record.first_start) {
+    // How far the earlier times are off is unknown, but they are not after this launch.
+    record.first_start = std::min(*record.first_start, *its.launched);
+    record.submitted = std::min(record.submitted, *record.first_start);
   }
   return true;
 }
