@@ -233,11 +233,14 @@ std::vector<std::optional<Time>> LikelyOf(const State& state, Time at,
     line.tasks.push_back(std::move(start));
   }
   std::vector<std::optional<Time>> starts;
+  Time ahead = at;  // start of the task ahead, if tasks may not pass each other
   for (const std::optional<double>& each :
        LikelyStarts(state.config, PreemptionPlanNow(state), running, line, most)) {
-    const Need& need = line.tasks[starts.size()].need;
+    const LikelyStart& task = line.tasks[starts.size()];
     starts.push_back(each ? std::optional(at + OfSeconds(*each)) : std::nullopt);
-    if (each == 0.0) starts.back() = OnceSettled(state, need, at);
+    if (each == 0.0) starts.back() = OnceSettled(state, task.need, at);
+    if (!each || !task.stops || !FirstOnly(state)) continue;
+    starts.back() = ahead = std::max(ahead, *starts.back());
   }
   return starts;
 }
