@@ -462,7 +462,7 @@ std::string CollocationLine(const config::Settings& settings, const Monitor* mon
                        });
   if (!divided) return line;
   line += ". mig: a MIG instance ";
-  line += settings.policy.share_mig
+  line += settings.policy.share_mig && core::Shares(settings.policy)
               ? fmt::format("is shared using streams by at most {}",
                             base::Counted(settings.policy.streams_tasks, "task"))
               : "holds one task at a time";

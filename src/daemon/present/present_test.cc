@@ -101,6 +101,18 @@ TEST(CollocationLine, ShowsWhatLimitsMemory) {
                "task together"));
 }
 
+TEST(CollocationLine, SaysThatInstancesAreSharedOnlyIfTheMapperShares) {
+  config::Settings settings;
+  settings.policy.share_mig = true;
+  gpu::DeviceInfo instance{"MIG-a", "A100 3g.20gb", "", 20'000, 0, true};
+  instance.mig.emplace();
+  Monitor divided({instance}, MonitorOptions{});
+  EXPECT_THAT(CollocationLine(settings, &divided), HasSubstr("a MIG instance is shared"));
+  settings.policy.mapper = core::kNeverSharing;
+  EXPECT_THAT(CollocationLine(settings, &divided),
+              HasSubstr("a MIG instance holds one task at a time"));
+}
+
 TEST(MemoryLimitsBy, NamesTheMethodThatLimitsMemory) {
   config::Settings settings;
   settings.mps_servers = task::MpsScope::kUser;
