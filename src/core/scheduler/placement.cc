@@ -284,6 +284,12 @@ std::optional<Reason> NeverFits(const State& state, const TaskRequest& request,
   }
   if (chosen < request.gpus)
     return Reason{ReasonCode::kGpuChoice, TooFewChosen(request, state.gpus.infos, chosen)};
+  // The memory of a GPU that could not be described is 0.
+  const std::string& trouble = state.gpus.all[Number(idle.index)].trouble;
+  if (largest_mib == 0 && !trouble.empty()) {
+    return Reason{ReasonCode::kNeverFits,
+                  fmt::format("GPU {} cannot be used: {}.", idle.index, trouble)};
+  }
   return TooFewFit(need, fitting, chosen, largest_mib);
 }
 

@@ -348,6 +348,14 @@ TEST_F(SchedulerTest, ARefusalShowsHowTheMemoryDiffers) {
             "40001M does not fit on any GPU that the task may use; the largest has 40000M.");
 }
 
+TEST_F(SchedulerTest, ARefusalShowsWhyTheGpuHasNoMemory) {
+  scheduler_ = std::make_unique<Scheduler>(PolicyConfig{});
+  Handle(0, GpusDiscovered{{GpuInfo{.uuid = "GPU-0"}}});
+  Handle(0, GpuHealthChanged{GpuIndex{0}, false, false, "MIG is on but there are no instances"});
+  EXPECT_EQ(*scheduler_->NeverFits({}, Estimate{4'096, "given"})->text,
+            "GPU 0 cannot be used: MIG is on but there are no instances.");
+}
+
 TEST_F(SchedulerTest, ThePredictionOfARestoredTaskIsLimitedToTheCurrentGpus) {
   Begin();
   TaskRecord record;
