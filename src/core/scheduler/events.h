@@ -244,6 +244,7 @@ struct AskToSave {
   TaskId id{};
   int attempt = 0;
   Time leaves_by{};
+  bool after_restart = false;
   friend bool operator==(const AskToSave&, const AskToSave&) = default;
 };
 // The task may keep its GPUs after all, so the deadline of its last AskToSave no longer applies.

@@ -138,7 +138,10 @@ void State::On(const TaskRestored& event) {
   if (task.state == TaskState::kRunning) deadlines.Watch(task);
   if (task.state == TaskState::kRunning && task.attempt->leaves_by) {
     preemptions.leaving.insert(task.id);
-    out.actions.emplace_back(AskToSave{task.id, task.attempt->number, *task.attempt->leaves_by});
+    out.actions.emplace_back(AskToSave{.id = task.id,
+                                       .attempt = task.attempt->number,
+                                       .leaves_by = *task.attempt->leaves_by,
+                                       .after_restart = true});
   }
   if (task.state == TaskState::kStopping)
     out.actions.emplace_back(StopTask{task.id, task.attempt->number, task.attempt->stopping});

@@ -273,7 +273,8 @@ void Engine::AnswerWithTrouble() {
 void Engine::Collect(std::vector<core::Action> actions) {
   for (core::Action& action : actions) {
     if (const auto* changed = std::get_if<core::TaskChanged>(&action)) NoteChange(*changed);
-    if (const auto* ask = std::get_if<core::AskToSave>(&action)) NoteAsked(ask->id);
+    const auto* ask = std::get_if<core::AskToSave>(&action);
+    if (ask != nullptr && !ask->after_restart) NoteAsked(ask->id);
     if (const auto* ended = std::get_if<core::AttemptEnded>(&action))
       next_.rows.attempts.push_back(RowOf(*ended));
     if (const auto* start = std::get_if<core::StartTask>(&action)) {

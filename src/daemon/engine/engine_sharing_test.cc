@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "base/fake_clock.h"
@@ -503,6 +504,16 @@ TEST_F(SharingTest, ATaskLearnsItsDeadlineByTheMachinesClock) {
   ASSERT_EQ(launcher_.asked_to_save.size(), 1U);
   EXPECT_GE(launcher_.asked_to_save[0], before + base::Duration(10'000));
   EXPECT_LE(launcher_.asked_to_save[0], base::SystemClock().Now() + base::Duration(10'000));
+}
+
+TEST_F(SharingTest, ARestartDuringTheNoticeIsNotAnotherRequestInTheHistory) {
+  const core::TaskId id = Client();
+  engine_->Close({"upgrade", clock_.Now() + base::Duration(10'000)});
+  Settle();
+  Open();
+  EXPECT_EQ(launcher_.asked_to_save.size(), 2U) << "the signal might not have been sent";
+  const std::vector<store::StoredEvent> events = store_->Events(id, {}, 100).value();
+  EXPECT_EQ(std::ranges::count(events, store::EventKind::kAsked, &store::StoredEvent::kind), 1);
 }
 
 // ---- why tasks ended ----
