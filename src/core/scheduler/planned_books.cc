@@ -17,14 +17,18 @@ void PlannedBooks::Leave(const TaskRecord& task) {
   host_.Release(task.id);
 }
 
+bool PlannedBooks::IsLimited(const State& state, const TaskRecord& waiting,
+                             const Need& need) const {
+  return limits_.AgainstStart(waiting, WantsOf(state, need), state.now).has_value();
+}
+
 bool PlannedBooks::Start(const State& state, const TaskRecord& waiting, const Need& need) {
-  const Limits::Wants wants = WantsOf(state, need);
-  if (limits_.AgainstStart(waiting, wants, state.now)) return false;
   if (need.host != HostNeed{} && !FitsHost(need.host, host_.View())) return false;
   TaskRecord started{.id = waiting.id, .request = waiting.request};
   Attempt& attempt = started.attempt.Edit();
   attempt.launched = state.now;
-  attempt.placement.assign(static_cast<std::size_t>(need.gpus), {.claim_mib = wants.promised_mib});
+  attempt.placement.assign(static_cast<std::size_t>(need.gpus),
+                           {.claim_mib = WantsOf(state, need).promised_mib});
   attempt.host = host_.ShareFor(need.host, {});
   limits_.Start(started);
   host_.Take(waiting.id, attempt.host);

@@ -11,8 +11,9 @@ class PlannedBooks {
   explicit PlannedBooks(const State& state);
 
   void Leave(const TaskRecord& task);
-  // Starts the waiting task in the plan. Returns false if a limit or a lack of cores or memory
-  // would keep it from starting.
+  bool IsLimited(const State& state, const TaskRecord& waiting, const Need& need) const;
+  // Starts the waiting task in the plan. Returns false if a lack of cores or memory would keep it
+  // from starting. Limits are not checked.
   bool Start(const State& state, const TaskRecord& waiting, const Need& need);
 
  private:

@@ -208,24 +208,28 @@ void PlanPreemptions(State& state) {
   PreemptionPlan room = PreemptionPlanNow(state);
   PlannedBooks books(state);
   int stuck = 0;
+  // A task that a limit would keep waiting also keeps the tasks behind it in its line waiting.
+  std::set<LineKey> limited;
   for (const TaskId id : InLine(state, LineKind::kWithGpus, kRoomLooks)) {
     const TaskRecord& waiting = state.tasks.at(id);
     const Need need = NeedNow(state, waiting);
+    const bool in_line = waiting.queue == QueueKind::kMain;
+    if (in_line && limited.contains(LineOf(waiting))) continue;
     if (need.gpus == 0 || !WaitsForGpus(state, waiting)) continue;
     // Empty if the task only waits for a sample.
     const auto who = room.WhoMustLeave(need, LeaversFor(state, waiting));
     if (!who) {
       // Once `backfill` tasks are stuck, no task behind them may start. Recovery tasks do not
       // count, because they do not block other tasks.
-      if (waiting.queue == QueueKind::kMain && ++stuck >= state.config.backfill) break;
-      continue;
-    }
-    if (who->empty()) {
-      if (books.Start(state, waiting, need)) room.Take(need);
+      if (in_line && ++stuck >= state.config.backfill) break;
       continue;
     }
     PlannedBooks after = books;
     for (const TaskId each : *who) after.Leave(state.tasks.at(each));
+    if (after.IsLimited(state, waiting, need)) {
+      if (in_line) limited.insert(LineOf(waiting));
+      continue;
+    }
     if (!after.Start(state, waiting, need)) continue;
     books = std::move(after);
     for (const TaskId each : *who) {
