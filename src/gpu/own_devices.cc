@@ -20,7 +20,7 @@ std::vector<std::size_t> NumbersOfWhole(const std::vector<DeviceInfo>& devices) 
 
 OwnDevices OnlyNamed(std::vector<DeviceInfo> devices, std::span<const std::string> names) {
   const std::vector<std::size_t> numbers = NumbersOfWhole(devices);
-  std::vector<bool> own(devices.size(), false);
+  std::vector<bool> own(devices.size(), names.empty());
   OwnDevices result;
   for (const std::string& name : names) {
     const std::optional<std::int64_t> number = base::ParseInt(name);
@@ -33,7 +33,9 @@ OwnDevices OnlyNamed(std::vector<DeviceInfo> devices, std::span<const std::strin
     if (!found) result.unknown.push_back(name);
   }
   for (std::size_t i = 0; i < devices.size(); ++i) {
-    if (own[i]) result.devices.push_back(std::move(devices[i]));
+    if (!own[i]) continue;
+    result.devices.push_back(std::move(devices[i]));
+    result.indices.push_back(i);
   }
   return result;
 }

@@ -16,12 +16,13 @@ std::vector<std::size_t> NumbersOfWhole(const std::vector<DeviceInfo>& devices);
 
 struct OwnDevices {
   std::vector<DeviceInfo> devices;   // in list order
+  std::vector<std::size_t> indices;  // of these devices in the list
   std::vector<std::string> unknown;  // names without a match
 };
 
 // Selects the named devices. A name is a whole GPU's number in PCI order (as in CUDA and Slurm),
 // the UUID of a GPU or instance, or a UUID prefix. The number of a MIG GPU selects all its
-// instances, and a prefix selects all matching devices.
+// instances, and a prefix selects all matching devices. Without names, all devices are selected.
 OwnDevices OnlyNamed(std::vector<DeviceInfo> devices, std::span<const std::string> names);
 
 }  // namespace carma::gpu

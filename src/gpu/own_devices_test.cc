@@ -37,9 +37,16 @@ TEST(OwnDevices, AreSelectedByGpuNumberOrUuid) {
   EXPECT_THAT(Uuids({"GPU-aa"}), ElementsAre("GPU-aa11", "GPU-aa22"));
 }
 
+TEST(OwnDevices, HaveTheirIndicesInTheWholeList) {
+  EXPECT_THAT(OnlyNamed(Server(), std::vector<std::string>{"3", "MIG-b2"}).indices,
+              ElementsAre(2, 4));
+  EXPECT_THAT(OnlyNamed(Server(), {}).indices, ElementsAre(0, 1, 2, 3, 4));
+}
+
 TEST(OwnDevices, ReportsNamesWithoutAMatch) {
   const OwnDevices own = OnlyNamed(Server(), std::vector<std::string>{"4", "0", "GPU-dd"});
   EXPECT_EQ(own.devices.size(), 1U);
+  EXPECT_THAT(own.indices, ElementsAre(0));
   EXPECT_THAT(own.unknown, ElementsAre("4", "GPU-dd"));
   EXPECT_THAT(OnlyNamed({}, std::vector<std::string>{"0"}).devices, IsEmpty());
 }

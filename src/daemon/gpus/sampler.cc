@@ -43,24 +43,6 @@ void Sampler::Discover() {
       });
 }
 
-gpu::ReadResult<std::vector<gpu::DeviceInfo>> Sampler::Own(std::vector<gpu::DeviceInfo> devices) {
-  const std::vector<std::string> gone = NoLongerListed(KnownGpus(options_.state_dir), devices);
-  if (!gone.empty()) {
-    missing_gpus_ =
-        "the driver has not listed these GPUs since carmad restarted: " + base::Join(gone, ", ");
-    base::LogWarn("gpus_gone", {{"gpus", base::Join(gone, ", ")}});
-  }
-  if (options_.only.empty()) return devices;
-  gpu::OwnDevices own = gpu::OnlyNamed(std::move(devices), options_.only);
-  if (own.unknown.empty()) return std::move(own.devices);
-  const std::string why = fmt::format("daemon.gpus names {}, which the driver does not list",
-                                      base::Join(own.unknown, ", "));
-  if (own.devices.empty()) return Unavailable(why);
-  base::LogWarn("gpus_not_there", {{"why", why}});
-  missing_gpus_ += (missing_gpus_.empty() ? "" : "; ") + why;
-  return std::move(own.devices);
-}
-
 // Waits before retrying, because the call may take a long time if the driver is missing.
 void Sampler::DiscoverLater() {
   next_.Set(std::min(kDiscoverRetry, 10 * clock_->RealSpan(options_.period)),
@@ -70,7 +52,12 @@ void Sampler::DiscoverLater() {
 void Sampler::TakeDevices(gpu::ReadResult<std::vector<gpu::DeviceInfo>> devices) {
   hung_ = false;
   if (devices && devices->empty()) devices = Unavailable("the driver lists no GPUs");
-  if (devices && gpus_ == 0) devices = Own(*std::move(devices));
+  // A GPU that hangs gets its UUID here, so daemon.gpus is applied only afterwards.
+  if (devices) devices = Recognised(*devices, KnownGpus(options_.state_dir));
+  if (devices && own_.empty()) {
+    if (const gpu::ReadResult<Unit> announced = Announce(*devices); !announced)
+      devices = std::unexpected(announced.error());
+  }
   if (!devices) {
     const std::string why = devices.error().Sentence();
     if (driver_trouble_ != why) base::LogWarn("no_driver", {{"why", why}});
@@ -78,26 +65,41 @@ void Sampler::TakeDevices(gpu::ReadResult<std::vector<gpu::DeviceInfo>> devices)
     return DiscoverLater();
   }
   driver_trouble_.clear();
-  *devices = Recognised(*devices, KnownGpus(options_.state_dir));
   KeepKnownGpus(options_.state_dir, *devices);
-  if (gpus_ == 0) Announce(std::move(*devices));
   Sample();
 }
 
-void Sampler::Announce(std::vector<gpu::DeviceInfo> devices) {
-  gpus_ = devices.size();
+gpu::ReadResult<Unit> Sampler::Announce(std::vector<gpu::DeviceInfo> devices) {
+  const gpu::OwnDevices known = gpu::OnlyNamed(KnownGpus(options_.state_dir), options_.only);
+  const std::vector<std::string> gone = NoLongerListed(known.devices, devices);
+  if (!gone.empty()) {
+    missing_gpus_ =
+        "the driver has not listed these GPUs since carmad restarted: " + base::Join(gone, ", ");
+    base::LogWarn("gpus_gone", {{"gpus", base::Join(gone, ", ")}});
+  }
+  gpu::OwnDevices own = gpu::OnlyNamed(devices, options_.only);
+  if (!own.unknown.empty()) {
+    const std::string why = fmt::format("daemon.gpus names {}, which the driver does not list",
+                                        base::Join(own.unknown, ", "));
+    if (own.devices.empty()) return Unavailable(why);
+    base::LogWarn("gpus_not_there", {{"why", why}});
+    missing_gpus_ += (missing_gpus_.empty() ? "" : "; ") + why;
+  }
+  own_ = std::move(own.indices);
+  // The probe keeps the whole list, because it finds a GPU that hangs by its number in that list.
   // Keep() runs on the reading thread, because the probe may currently be in a driver call.
-  worker_.Tell([probe = probe_, devices] { probe->Keep(devices); });
-  taker_.TakeGpus(std::move(devices));
+  worker_.Tell([probe = probe_, devices = std::move(devices)] { probe->Keep(devices); });
+  taker_.TakeGpus(std::move(own.devices));
+  return Unit{};
 }
 
 // If the driver does not respond at startup, the stored list of GPUs is used. All of these GPUs are
 // closed, but tasks from an earlier run can still be taken over.
 void Sampler::Silent(const gpu::ReadError& why) {
   driver_trouble_ = why.Sentence();
-  if (gpus_ == 0 && options_.only.empty()) {
+  if (own_.empty() && options_.only.empty()) {
     std::vector<gpu::DeviceInfo> known = KnownGpus(options_.state_dir);
-    if (!known.empty()) Announce(std::move(known));
+    if (!known.empty()) (void)Announce(std::move(known));
   }
   taker_.DriverSilent(why);
 }
@@ -117,12 +119,14 @@ std::function<bool()> Sampler::WatchProbe() {
 void Sampler::Sample() {
   BeginReading();
   worker_.Ask(
-      [probe = probe_, clock = clock_, wanted = worker_.wanted(), count = gpus_,
+      [probe = probe_, clock = clock_, wanted = worker_.wanted(), own = own_,
        alone = taker_.LeftAlone(), before = seen_] {
-        probe->LeaveAlone(alone);
-        gpu::Round round(count);
-        for (std::size_t i = 0; i < count && *wanted; ++i) {
-          if (!alone.contains(i)) round[i] = probe->Read(i, clock->Now());
+        std::set<std::size_t> left_alone;
+        for (const std::size_t i : alone) left_alone.insert(own.at(i));
+        probe->LeaveAlone(left_alone);
+        gpu::Round round(own.size());
+        for (std::size_t i = 0; i < own.size() && *wanted; ++i) {
+          if (!alone.contains(i)) round[i] = probe->Read(own[i], clock->Now());
         }
         SeenProcesses seen = SeeProcesses(round, before);
         return std::pair(std::move(round), std::move(seen));

@@ -33,10 +33,10 @@ class Sampler {
   class Taker {
    public:
     virtual ~Taker() = default;
-    // Called once, before LeftAlone() and TakeRound(), with the GPUs that the driver lists. If the
-    // driver does not respond, the stored list of GPUs is passed instead. The stored list is not
-    // used if SamplerOptions::only is set, because an earlier carmad may have managed different
-    // GPUs.
+    // Called once, before LeftAlone() and TakeRound(), with the GPUs that the driver lists and
+    // SamplerOptions::only selects. If the driver does not respond, the stored list of GPUs is
+    // passed instead. The stored list is not used if SamplerOptions::only is set, because older
+    // versions of carmad stored only the GPUs that were selected then.
     virtual void TakeGpus(std::vector<gpu::DeviceInfo> devices) = 0;
     // Returns the GPUs that must not be read.
     virtual std::set<std::size_t> LeftAlone() = 0;
@@ -66,9 +66,9 @@ class Sampler {
   void Discover();
   void DiscoverLater();
   void TakeDevices(gpu::ReadResult<std::vector<gpu::DeviceInfo>> devices);
-  // Filters the driver's first list of GPUs by SamplerOptions::only.
-  gpu::ReadResult<std::vector<gpu::DeviceInfo>> Own(std::vector<gpu::DeviceInfo> devices);
-  void Announce(std::vector<gpu::DeviceInfo> devices);
+  // Announces the GPUs in the probe's list that SamplerOptions::only selects. Fails if there are
+  // none.
+  gpu::ReadResult<Unit> Announce(std::vector<gpu::DeviceInfo> devices);
   void Sample();
   void TakeRound(gpu::Round round, SeenProcesses seen);
   // Watches the current call to the probe, and closes all GPUs if it does not return in time.
@@ -82,8 +82,9 @@ class Sampler {
   std::shared_ptr<base::Clock> clock_;
   SamplerOptions options_;
   Taker& taker_;
-  std::size_t gpus_ = 0;  // 0 until they are announced
-  SeenProcesses seen_;    // in the last round
+  // The indices of the announced GPUs in the probe's list; empty until they are announced.
+  std::vector<std::size_t> own_;
+  SeenProcesses seen_;  // in the last round
   std::string driver_trouble_, missing_gpus_;
   bool hung_ = false;  // the current call was reported as hung
   // Callers waiting for the next reading and for the current one.

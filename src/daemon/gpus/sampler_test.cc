@@ -28,18 +28,31 @@ class FakeDriver : public gpu::Probe {
     if (Now() == Mood::kGone) return Unavailable("no driver");
     const std::lock_guard lock(mutex_);
     std::vector<gpu::DeviceInfo> devices;
-    for (const std::string& uuid : uuids_)
-      devices.push_back({.uuid = uuid, .name = "A100", .pci = uuid, .total_mib = 41'000});
+    for (const std::string& uuid : uuids_) {
+      if (uuid.starts_with(gpu::kUnknownGpu)) {
+        devices.push_back({.uuid = uuid, .trouble = {"it hangs"}});
+      } else {
+        devices.push_back({.uuid = uuid, .name = "A100", .pci = uuid, .total_mib = 41'000});
+      }
+    }
     return devices;
   }
-  gpu::ReadResult<gpu::Reading> Read(std::size_t, base::Time now) override {
+  gpu::ReadResult<gpu::Reading> Read(std::size_t device, base::Time now) override {
     if (Now() != Mood::kWell) return Unavailable("silent");
     gpu::Reading reading;
     reading.taken = now;
+    reading.used_mib = static_cast<std::int64_t>(device);  // identifies the GPU
     reading.processes = {{.pid = ::getpid()}};
     return reading;
   }
-  void Keep(std::vector<gpu::DeviceInfo>) override {}
+  void Keep(std::vector<gpu::DeviceInfo> devices) override {
+    const std::lock_guard lock(mutex_);
+    kept_ = std::move(devices);
+  }
+  std::vector<gpu::DeviceInfo> kept() {
+    const std::lock_guard lock(mutex_);
+    return kept_;
+  }
   void LeaveAlone(const std::set<std::size_t>& devices) override {
     const std::lock_guard lock(mutex_);
     left_alone_ = devices;
@@ -59,6 +72,7 @@ class FakeDriver : public gpu::Probe {
   std::condition_variable changed_;
   Mood mood_ = Mood::kWell;
   std::vector<std::string> uuids_ = {"GPU-0"};
+  std::vector<gpu::DeviceInfo> kept_;
   std::set<std::size_t> left_alone_;
 };
 using Mood = FakeDriver::Mood;
@@ -158,8 +172,8 @@ TEST_F(SamplerTest, UsesOnlyTheConfiguredGpus) {
   EXPECT_EQ(gpus_[0][0].uuid, "GPU-1");
   EXPECT_EQ(gpus_[0][1].uuid, "GPU-2");
   EXPECT_EQ(rounds_[0].size(), 2U);
-  // With `only`, the stored GPUs are not used, because an earlier carmad may have managed different
-  // ones.
+  // With `only`, the stored GPUs are not used, because older versions of carmad stored only the
+  // GPUs that were selected then.
   driver_->Set(Mood::kGone);
   options_.only = {"0"};
   gpus_.clear();
@@ -167,6 +181,44 @@ TEST_F(SamplerTest, UsesOnlyTheConfiguredGpus) {
   Open();
   Until([&] { return !silent_.empty(); });
   EXPECT_TRUE(gpus_.empty());
+}
+
+TEST_F(SamplerTest, TheConfiguredGpusKeepTheirNumbersIfOneHangsDuringARestart) {
+  for (const std::vector<std::string>& only :
+       {std::vector<std::string>{"GPU-1", "GPU-2"}, {"1", "2"}}) {
+    options_.only = only;
+    driver_->Has({"GPU-0", "GPU-1", "GPU-2"});
+    rounds_.clear();
+    Open();
+    Until([&] { return !rounds_.empty(); });
+    driver_->Has({"GPU-0", "GPU-unknown-1", "GPU-2"});
+    alone_ = {0};
+    gpus_.clear();
+    rounds_.clear();
+    const Sampler& sampler = Open();
+    Until([&] { return !rounds_.empty(); });
+    EXPECT_EQ(sampler.missing_gpus(), "");
+    ASSERT_EQ(gpus_.at(0).size(), 2U);
+    EXPECT_EQ(gpus_[0][0].uuid, "GPU-1");
+    EXPECT_EQ(gpus_[0][0].trouble.text, "it hangs");
+    EXPECT_EQ(gpus_[0][1].uuid, "GPU-2");
+    EXPECT_EQ(rounds_[0].at(1)->value().used_mib, 2) << "the number in the driver's list";
+    EXPECT_EQ(driver_->left_alone(), std::set<std::size_t>{1});
+    EXPECT_EQ(driver_->kept().size(), 3U) << "the probe needs the whole list to find GPU 1";
+    alone_.clear();
+  }
+}
+
+TEST_F(SamplerTest, DoesNotReportOtherGpusAsMissing) {
+  driver_->Has({"GPU-0", "GPU-1"});
+  options_.only = {"GPU-0"};
+  Open();
+  Until([&] { return !rounds_.empty(); });
+  driver_->Has({"GPU-0"});
+  rounds_.clear();
+  const Sampler& sampler = Open();
+  Until([&] { return !rounds_.empty(); });
+  EXPECT_EQ(sampler.missing_gpus(), "");
 }
 
 TEST_F(SamplerTest, UsesTheOtherGpusIfOneIsMissing) {
