@@ -21,7 +21,7 @@ void SteadyProbe::Place() {
   for (std::size_t i = 0; i < kept_.size(); ++i) {
     const DeviceInfo* found = EntryFor(kept_[i], listed[gpus[i]]);
     if (found == nullptr) {
-      if (kept_[i].trouble.empty()) kept_[i].trouble.text = "the driver no longer lists it";
+      kept_[i].trouble = {"the driver no longer lists it"};
       continue;
     }
     numbers_[i] = static_cast<std::size_t>(found - driver_list_.data());

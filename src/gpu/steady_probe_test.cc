@@ -82,6 +82,13 @@ TEST_F(SteadyProbeTest, NumbersStayWithTheirGpus) {
   EXPECT_EQ(Refusal(3), ErrorCode::kNotFound);
 }
 
+TEST_F(SteadyProbeTest, ReplacesTheTroubleOfAGpuThatIsNoLongerListed) {
+  driver_->list[1] = {.uuid = "GPU-b", .trouble = {"hangs", TroubleCause::kHangs, "GPU-b"}};
+  ASSERT_TRUE(probe_->Devices());
+  driver_->list = {kA, kC};
+  EXPECT_EQ((*probe_->Devices())[1].trouble, DeviceTrouble{"the driver no longer lists it"});
+}
+
 TEST_F(SteadyProbeTest, LooksForAMissingGpuPeriodically) {
   ASSERT_TRUE(probe_->Devices());
   driver_->list = {kA, kC};
