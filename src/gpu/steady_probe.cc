@@ -1,5 +1,6 @@
 #include "gpu/steady_probe.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/try.h"
@@ -34,6 +35,15 @@ void SteadyProbe::Place() {
   }
 }
 
+bool SteadyProbe::HasUnplacedGpu() const {
+  for (std::size_t i = 0; i < driver_list_.size(); ++i) {
+    const DeviceInfo& listed = driver_list_[i];
+    const bool placed = std::ranges::find(numbers_, std::optional(i)) != numbers_.end();
+    if (!placed && listed.uuid.starts_with(kUnknownGpu) && listed.pci.empty()) return true;
+  }
+  return false;
+}
+
 ReadResult<Unit> SteadyProbe::List() {
   ReadResult<std::vector<DeviceInfo>> listed = probe_->Devices();
   listed_ = listed.has_value();
@@ -61,6 +71,10 @@ ReadResult<Reading> SteadyProbe::Read(std::size_t device, base::Time now) {
   }
   const auto read = [&]() -> ReadResult<Reading> {
     if (numbers_[device]) return probe_->Read(*numbers_[device], now);
+    if (HasUnplacedGpu()) {
+      return FailRead(ErrorCode::kUnavailable,
+                      "the driver cannot identify a GPU that may be this one", kept_[device].uuid);
+    }
     return FailRead(ErrorCode::kNotFound, kept_[device].trouble.text, kept_[device].uuid);
   };
   ReadResult<Reading> reading = read();

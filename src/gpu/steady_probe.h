@@ -24,11 +24,12 @@ class SteadyProbe : public Probe {
   // listed as a single device because it cannot be described, all its instances get its trouble.
   // Sets `trouble` for a GPU that is no longer listed. Omits new GPUs.
   ReadResult<std::vector<DeviceInfo>> Devices() override;
-  // device: index in the kept list. Also returns kNotFound if the driver does not list the GPU. If
-  // the GPU is missing, lost or could not be described, requests a new list from the driver, at
-  // most once per kLookAgainSpan, because a library that lost a GPU does not notice its return.
-  // Also requests a new list if the driver's list has changed. If a request fails, all reads return
-  // kUnavailable until Devices() succeeds.
+  // device: index in the kept list. Also returns kNotFound if the driver does not list the GPU, or
+  // kUnavailable if it may be a GPU that the driver lists but cannot identify. If the GPU is
+  // missing, lost or could not be described, requests a new list from the driver, at most once per
+  // kLookAgainSpan, because a library that lost a GPU does not notice its return. Also requests a
+  // new list if the driver's list has changed. If a request fails, all reads return kUnavailable
+  // until Devices() succeeds.
   ReadResult<Reading> Read(std::size_t device, base::Time now) override;
   void LeaveAlone(const std::set<std::size_t>& devices) override;
 
@@ -40,6 +41,9 @@ class SteadyProbe : public Probe {
  private:
   ReadResult<Unit> List();
   void Place();
+  // Whether the driver lists a GPU without UUID and address that matches no kept GPU. Any kept GPU
+  // that was not found may be this one.
+  bool HasUnplacedGpu() const;
 
   std::unique_ptr<Probe> probe_;
   std::vector<DeviceInfo> kept_;

@@ -89,6 +89,20 @@ TEST_F(SteadyProbeTest, ReplacesTheTroubleOfAGpuThatIsNoLongerListed) {
   EXPECT_EQ((*probe_->Devices())[1].trouble, DeviceTrouble{"the driver no longer lists it"});
 }
 
+TEST_F(SteadyProbeTest, AGpuIsNotLostWhileTheDriverListsAnUnidentifiedOne) {
+  probe_->Keep({kA, kB});
+  driver_->list = {kA, {.uuid = "GPU-unknown-1", .trouble = {"hangs"}}, kC};
+  ASSERT_TRUE(probe_->Devices());
+  EXPECT_EQ(Mark(0), 1);
+  EXPECT_EQ(Refusal(1), ErrorCode::kUnavailable);
+  driver_->list = {kA, {.uuid = "GPU-unknown-1", .pci = "0:2", .trouble = {"no UUID"}}, kC};
+  ASSERT_TRUE(probe_->Devices());
+  EXPECT_EQ(Refusal(1), ErrorCode::kNotFound) << "a GPU with this address would be recognised";
+  driver_->list = {kA, kB, kC};
+  now_ += kLookAgainSpan;
+  EXPECT_EQ(Mark(1), 2);
+}
+
 TEST_F(SteadyProbeTest, LooksForAMissingGpuPeriodically) {
   ASSERT_TRUE(probe_->Devices());
   driver_->list = {kA, kC};
