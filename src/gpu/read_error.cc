@@ -4,6 +4,8 @@
 
 #include <utility>
 
+#include "gpu/probe.h"
+
 namespace carma::gpu {
 
 ReadError::ReadError(ErrorCode kind, std::string what, std::string of)
@@ -20,7 +22,8 @@ std::unexpected<ReadError> FailRead(ErrorCode kind, std::string what, std::strin
 }
 
 std::string OfGpu(const std::string& gpu, const std::string& what) {
-  return gpu.empty() ? what : fmt::format("GPU {}: {}", gpu, what);
+  const bool made_up = gpu.starts_with(kUnknownGpu) || gpu.starts_with(kUnknownInstance);
+  return gpu.empty() || made_up ? what : fmt::format("GPU {}: {}", gpu, what);
 }
 
 }  // namespace carma::gpu

@@ -32,7 +32,7 @@ using ReadResult = std::expected<T, ReadError>;
 
 std::unexpected<ReadError> FailRead(ErrorCode kind, std::string what, std::string gpu = "");
 
-// Prefixes `what` with the GPU's name, unless the name is empty.
+// Prefixes `what` with the GPU's name, unless the name is empty or made up (kUnknownGpu).
 std::string OfGpu(const std::string& gpu, const std::string& what);
 
 }  // namespace carma::gpu

@@ -11,6 +11,11 @@ TEST(ReadError, NamesTheGpuIfTheMessageDoesNot) {
   EXPECT_EQ(lost.Sentence(), "GPU GPU-a: it is lost");
 }
 
+TEST(ReadError, DoesNotShowMadeUpNames) {
+  for (const char* made_up : {"GPU-unknown-4", "MIG-unknown-4-0"})
+    EXPECT_EQ(ReadError(ErrorCode::kUnavailable, "it hangs", made_up).Sentence(), "it hangs");
+}
+
 TEST(ReadError, DriverErrorsNameNoGpu) {
   const Result<Unit> opened = Unavailable("no driver");
   const ReadResult<int> read = std::unexpected(opened.error());
