@@ -31,7 +31,7 @@ std::string_view WordOf(Enum value) {
   for (const auto& [known, word] : kWordsOf<Enum>) {
     if (known == value) return word;
   }
-  CARMA_CHECK(false, "an enumerator has no word");
+  CARMA_CHECK(false, "an enumerator has no name string");
   return {};
 }
 

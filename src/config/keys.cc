@@ -209,9 +209,9 @@ std::vector<Key> MakeKeys() {
          "are lowered.",
          OrFalse(Span(kSecond, kYear)), AT(policy.plateau_after)),
       Of("policy.min_gain",
-         "A task whose memory and activity are known joins others only if it raises the GPU's "
-         "throughput by at least this share of its activity. For such tasks, sm_cap and settle do "
-         "not apply.",
+         "A task with known memory and activity joins others only if the GPU's throughput would "
+         "rise by at least this fraction of the task's own activity. sm_cap and settle do not "
+         "apply to such tasks.",
          OrFalse(
              Fraction("fraction from 0 to 1", [](double gain) { return gain >= 0 && gain <= 1; })),
          AT(policy.min_gain)),

@@ -22,7 +22,8 @@ class MeasuredProfiles {
   // The profile with this signature and GPU type. Null if there is none.
   const profile::WorkloadProfile* Of(const std::string& signature,
                                      const std::string& gpu_type) const;
-  // The profile of the first line with this signature, on any type. Null if there is none.
+  // The profile from the first line with this signature, regardless of GPU type. Null if there is
+  // none.
   const profile::WorkloadProfile* Elsewhere(const std::string& signature) const;
   std::size_t size() const { return profiles_.size(); }
 

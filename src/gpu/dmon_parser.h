@@ -1,5 +1,5 @@
-// Parses the output of `dcgmi dmon` as it arrives. The output has one row per period and GPU or MIG
-// instance. Lines with titles and units are repeated from time to time.
+// Parses the output of `dcgmi dmon` as it arrives: one row per GPU or MIG instance in each period.
+// The header and unit lines are repeated from time to time.
 #pragma once
 
 #include <string>

@@ -10,8 +10,8 @@
 
 namespace carma::gpu {
 
-// For each listed device, the number of its whole GPU (the parent GPU for a MIG instance) in PCI
-// order.
+// For each listed device, the PCI-order index of its physical GPU (for a MIG instance, the parent
+// GPU).
 std::vector<std::size_t> NumbersOfWhole(const std::vector<DeviceInfo>& devices);
 
 struct OwnDevices {

@@ -110,8 +110,8 @@ void FindBatch(LayerList& list);
 bool LooksCollapsed(const Layer& layer);
 
 void AddNote(LayerList& list, Note::Kind kind, std::string text);
-// Functions that add the final notes on the rows. collapsed: blocks with hidden contents; their
-// kind becomes kUnknown, and the list is marked as collapsed.
+// Functions that add the final notes to the list. collapsed: blocks whose contents are hidden;
+// their kind becomes kUnknown, and the list is marked as collapsed.
 void NoteCollapsed(LayerList& list, const std::vector<std::size_t>& collapsed);
 void NoteUnknownTypes(LayerList& list, const std::vector<std::size_t>& except);
 void NoteMissingShapes(LayerList& list);

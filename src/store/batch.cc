@@ -40,8 +40,8 @@ bool KnownAgainAfterRestart(const std::vector<EndedAttempt>& attempts, const Pas
 bool KnownAgainAfterRestart(const std::vector<Forecast>&, const Passing&) {
   return true;
 }
-// Observations cannot be recovered after a restart, so they may be stored late only for tasks that
-// a power failure would end anyway.
+// Observations cannot be recovered after a restart, so storing them may be delayed only for tasks
+// that a power failure would end anyway.
 bool KnownAgainAfterRestart(const std::vector<task::Observation>& observations,
                             const Passing& passing) {
   return std::ranges::all_of(

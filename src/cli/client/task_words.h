@@ -1,5 +1,4 @@
-// Short texts about a task: for its row in a table, for its details, and for commands that wait for
-// it.
+// Short descriptions of a task: for its table row, its details, and commands that wait for it.
 #pragma once
 
 #include <cstdint>

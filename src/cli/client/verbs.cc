@@ -53,7 +53,7 @@ void AddSubmit(Syntax app, Context& context) {
                "print only the task number, or FIRST-LAST for several tasks");
   verb.AddOption("--batch", "FILE", flags->batch, "submit every line of FILE (- for stdin)");
   verb.AddFlag("--lines", flags->lines,
-               "the lines of --batch are shell commands that share the options given here");
+               "treat each --batch line as a shell command; all share the options given here");
   verb.AddOption("--sbatch", "", flags->sbatch, "").OneWord().Group("");  // hidden
   verb.OnRun([&context, flags, verb] {
     flags->settings = GivenOptions(verb);

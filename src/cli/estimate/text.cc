@@ -194,8 +194,8 @@ std::string CalibrationLine(const EstimateSheet& sheet) {
   const std::string reason = base::Printable(site.reason, kShown);
   if (site.taught_by.empty()) return reason.empty() ? "as shipped" : reason;
   return fmt::format(
-      "{}; constant {:+.0f} MiB; {} on {}, a factor of {:.3f} covers {:.4g} % of them{}", reason,
-      site.context_shift_mib, base::Counted(site.tasks, "task"),
+      "{}; constant {:+.0f} MiB; for {} on {}, a factor of {:.3f} covers {:.4g} % of them{}",
+      reason, site.context_shift_mib, base::Counted(site.tasks, "task"),
       base::Printable(site.taught_by, 80), site.Factor(sheet.question->coverage, 1),
       sheet.question->coverage * 100,
       site.tasks < estimate::kFullCalibration

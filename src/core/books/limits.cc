@@ -327,7 +327,7 @@ std::string TextOf(const LimitHit& hit) {
                          hit.wants, whose);
     case LimitHit::What::kMemory:
       return fmt::format(
-          "Of the {1} of GPU memory allowed {3}, {0} is already promised; the task needs {2}.",
+          "{} of the allowed {} of GPU memory is already promised, and the task needs {} {}.",
           base::FormatMib(static_cast<std::int64_t>(hit.have)), base::FormatMib(*rule.memory_mib),
           base::FormatMib(static_cast<std::int64_t>(hit.wants)), whose);
     case LimitHit::What::kCpus:
@@ -335,7 +335,7 @@ std::string TextOf(const LimitHit& hit) {
                          hit.wants, whose);
     case LimitHit::What::kHostMemory:
       return fmt::format(
-          "Of the {1} of main memory allowed {3}, {0} is already promised; the task needs {2}.",
+          "{} of the allowed {} of main memory is already promised, and the task needs {} {}.",
           base::FormatMib(static_cast<std::int64_t>(hit.have)),
           base::FormatMib(*rule.host_memory_mib),
           base::FormatMib(static_cast<std::int64_t>(hit.wants)), whose);

@@ -179,8 +179,8 @@ struct Need {
   bool nobody_behind = false;  // no other task is waiting for GPUs
   HostNeed host;
   TaskId task{};
-  // The GPUs that the task's request allows; null if any. Computed once per task and shared by all
-  // of its Needs.
+  // The GPUs that the task's request allows; null means any GPU. Computed once per task and shared
+  // by all of its Needs.
   std::shared_ptr<const GpuChoice> choice;
   bool linked = false;  // all its GPUs must be connected to each other
   // The task's time limit and the reservations that admit it. Used to check reserved GPUs.

@@ -65,8 +65,8 @@ class LineUp {
     Duration patience{};
     bool limited = false;  // some task might be limited (Host::IsLimited)
   };
-  // A task that is not in the queue yet. It goes behind all tasks of its line that have the same
-  // priority.
+  // A task that is not in the queue yet. It goes behind all tasks of the same priority in its
+  // line.
   struct Newcomer {
     LineKey line;
     std::string user;

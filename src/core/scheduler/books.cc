@@ -175,7 +175,7 @@ std::optional<std::string> CheckTimers(const State& state) {
       continue;
     ++limited;
     if (!state.deadlines.Watches(task))
-      return fmt::format("the time limit of task {} is not watched", id);
+      return fmt::format("the time limit of task {} is not being enforced", id);
   }
   std::size_t of_known_kind = 0;
   for (const auto& [id, task] : state.tasks) {

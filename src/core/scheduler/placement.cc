@@ -197,7 +197,7 @@ GpuView ViewOf(const State& state, GpuIndex index, Time at) {
                                                                       : std::nullopt,
                .at = at,
                .booked = state.reservations.On(index)};
-  // Every decision builds the view of every GPU, so the text is copied only for drained GPUs.
+  // Copy the text only for drained GPUs, because every decision builds a view of every GPU.
   if (view.drained) {
     view.trouble = gpu.drained_by_person ? *gpu.drained_by_person
                    : state.closing       ? state.closing->why

@@ -24,7 +24,7 @@ constexpr Duration kThesisPause{30'000};
 constexpr Duration kThesisPublish{92'000};
 // November 2025: a round consists of one second of sleep plus the time that its commands take.
 constexpr Duration kV2Round{3'000};
-// The version of November 2025 subtracts this from the free memory of every GPU.
+// The November 2025 version subtracts this from the free memory of every GPU.
 constexpr std::int64_t kV2LessFreeMib = 512;
 // Limit imposed by MPS itself; the original sets none.
 constexpr int kMpsClients = 48;

@@ -41,7 +41,7 @@ struct HostVerdict {
   HostView host;
   Verdict verdict;
 };
-// Expected start of a waiting task. Either time is empty if unknown.
+// Latest and likely start of a waiting task. Each is empty if unknown.
 struct ExpectedStart {
   // The latest start, assuming that all tasks use their whole time limits, that no task behind this
   // one overtakes it, and that the GPUs stay as they are.

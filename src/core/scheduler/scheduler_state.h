@@ -286,7 +286,7 @@ struct Scheduler::State : LineUp::Host {
   Heads heads;
   Passes passes;
   Preemptions preemptions;
-  // The earliest time at which a plateau can become a new lesson.
+  // When to check for memory plateaus next. Empty if no check is scheduled.
   std::optional<Time> next_plateau;
 
   Output out;

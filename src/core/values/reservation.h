@@ -1,4 +1,4 @@
-// Reservations keep GPUs for certain tasks during a period of time. Values only.
+// Reservations set aside GPUs for certain tasks for a period of time. Values only.
 #pragma once
 
 #include <array>

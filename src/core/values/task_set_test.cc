@@ -14,7 +14,7 @@ TEST(TaskSet, BehavesLikeStdSet) {
   TaskSet tasks;
   std::set<std::uint64_t> expected;
   for (int step = 0; step < 20'000; ++step) {
-    // Only a few different ids are used, so that many of them collide, even across the end of the
+    // Only a few distinct ids are used, so that many collide and some wrap around the end of the
     // block.
     const std::uint64_t id = rng.Below(40) * (rng.Below(2) == 0 ? 1 : 64);
     if (rng.Below(2) == 0) {

@@ -44,10 +44,10 @@ struct Submitted {
   std::string warning = {};
 };
 
-// Accepts submissions. Each turn handles only a share of them (EngineOptions::turn_share), so that
-// other requests do not have to wait long. A larger submission is checked and stored in pieces, one
-// per turn, and stays invisible until its last piece is durable. The core also receives its tasks
-// in shares.
+// Accepts submissions. Each turn handles only a limited number of tasks
+// (EngineOptions::turn_share), so that other requests do not have to wait long. A larger submission
+// is checked and stored in pieces, one per turn, and stays invisible until its last piece is
+// durable. The core also receives its tasks in batches.
 class Intake {
  public:
   using Answer = std::function<void(Result<Submitted>)>;

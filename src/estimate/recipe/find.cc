@@ -309,8 +309,8 @@ class Finder {
     return "";
   }
 
-  // The path of the config.json of the model that a diffusers pipeline trains. Adds words for the
-  // pipeline's untrained parts.
+  // Path of the config.json of the model that a diffusers pipeline trains. Also adds keywords for
+  // the pipeline's untrained parts to `words`.
   std::string PartOf(const std::string& index, TrainingWords& words) {
     const Result<std::string> text = Read(index, kMaxConfigBytes);
     if (!text) return "";

@@ -390,7 +390,7 @@ constexpr KeptCorrection kKeptCorrections[] = {
     {"attention in one row", "BEiT, LeViT",
      "beit_large_patch16_224: 0.78 -> 0.95, levit_256: 0.77 -> 0.92", Step::kAttention,
      &AttentionInOneRow},
-    {"attention after one product", "BEiT read from text",
+    {"attention after one product", "BEiT, parsed from text",
      "beit_large_patch16_224 as text: 0.80 -> 1.00 of the bytes with shapes", Step::kAttention,
      &AttentionAfterOneProduct},
     {"attention with a softmax", "Swin v2", "swinv2_base_window12_192: 0.70 -> 0.96",

@@ -160,7 +160,7 @@ void Machines::SetPace(base::Time now, std::uint32_t job) {
 
 core::SharingMethod Machines::SharingOn(std::uint32_t gpu) const {
   const std::vector<Occupant>& occupants = gpus_[gpu].occupants();
-  // A task on an exclusive GPU is not an MPS client, so its SM activity is as measured without MPS.
+  // A task on an exclusive GPU is not an MPS client, so use its SM activity measured without MPS.
   if (occupants.size() == 1 && residents_[occupants.front().job].resident.alone)
     return core::SharingMethod::kStreams;
   return sharing_;

@@ -189,7 +189,8 @@ TEST(Simulate, EqualArgumentsGiveEqualRuns) {
   EXPECT_NE(Play(cluster, demo.arrivals(), options).totals, first.totals);
 }
 
-// A user who floods the queue does not delay other users: the next free GPU goes to the new user.
+// A user who floods the queue does not delay others: the next free GPU goes to a user who has just
+// arrived.
 TEST(Simulate, AFloodDelaysANewUserOnlyUntilOneTaskEnds) {
   const trace::Workload workload = MakeWorkload("w", 1, 300, 1.0, 30'000);
   std::vector<Arrival> arrivals;

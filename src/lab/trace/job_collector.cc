@@ -155,7 +155,7 @@ Result<JobTrace> JobCollector::Finish(std::string_view format, LineReader& lines
                                       std::optional<std::int64_t> clock) {
   if (error_) return std::unexpected(*error_);
   if (trace_.jobs.empty()) {
-    std::string why = "no job with GPUs";
+    std::string why = "no jobs use GPUs";
     if (trace_.complaints.total() > 0) why += "; the first problem: " + trace_.complaints.told()[0];
     return Invalid(where_ + ": " + why);
   }

@@ -16,7 +16,7 @@ constexpr double kBurst = 0.4;  // probability that the next job belongs to the 
 constexpr double kBurstGapS = 25;
 constexpr double kPauseGapS = 235;
 constexpr double kBuiltInMeanGapS = kBurst * kBurstGapS + (1 - kBurst) * kPauseGapS;
-// Shares of jobs by their number of GPUs.
+// Fraction of jobs by GPU count.
 constexpr std::pair<int, double> kGpuShares[] = {{1, 0.71}, {2, 0.04}, {4, 0.14}, {8, 0.11}};
 constexpr double kMedianDurationS = 940;
 constexpr double kLogDeviation = 2.18;

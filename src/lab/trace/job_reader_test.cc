@@ -203,12 +203,12 @@ TEST(ReadJobs, RefusesOtherFiles) {
       {"", "f: empty"},
       {"# only a comment\n", "f: empty"},
       {"runtime_s\n1\n", "f:1: expected a trace in one of the formats philly, jobs, tasks"},
-      {"submit_s,gpus,duration_s\n", "f: no job with GPUs"},
-      {"submit_s,gpus,duration_s\n1,0,5\n", "f: no job with GPUs"},
-      {"submit_s,gpus,duration_s\n1,x,5\n", "f: no job with GPUs; the first problem: f:2: invalid"},
-      {"[]", "f: no job with GPUs"},
+      {"submit_s,gpus,duration_s\n", "f: no jobs use GPUs"},
+      {"submit_s,gpus,duration_s\n1,0,5\n", "f: no jobs use GPUs"},
+      {"submit_s,gpus,duration_s\n1,x,5\n", "f: no jobs use GPUs; the first problem: f:2: invalid"},
+      {"[]", "f: no jobs use GPUs"},
       {"\x1f\x8b\b", "f: a gzip file; use gunzip first"},
-      {"[{\"a\":", "f: no job with GPUs; the first problem: f:1: truncated line"},
+      {"[{\"a\":", "f: no jobs use GPUs; the first problem: f:1: truncated line"},
       {"[{\"a\":\"" + std::string(2 << 20, 'x'), "f:1: a job record exceeds 1 MiB"},
   };
   for (const auto& [text, error] : cases) {

@@ -147,7 +147,7 @@ Result<NotifyRule> ParseNotifyRule(std::string_view text) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == ',';
   });
   if (words && ParseWritten(text.substr(0, colon)))
-    return Invalid("unknown event in '{}'; expected a list of start, end, fail, oom and requeue",
+    return Invalid("unknown event in '{}'; use one or more of start, end, fail, oom and requeue",
                    base::Printable(last, 80));
   if (!target) return std::unexpected(target.error());
   return rule;

@@ -82,7 +82,7 @@ struct NotifyRule {
           {.max_bytes = 16,
            .max_items = 5,
            .fits = IsEvent,
-           .expected = "a list of start, end, fail, oom and requeue"});
+           .expected = "a list of one or more of start, end, fail, oom and requeue"});
     field("each_task", rule.each_task,
           "For an array: send one notification per task instead of one for the whole array.",
           {.unless_empty = true});

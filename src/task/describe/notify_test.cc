@@ -60,7 +60,7 @@ TEST(Notify, ReadsEventsAfterTheLastColon) {
   EXPECT_EQ(ParseNotifyRule("./told:end")->target, "./told");
   EXPECT_FALSE(ParseNotifyRule("me:won"));
   EXPECT_EQ(ParseNotifyRule("a@b.org:fail,ende").error().message,
-            "unknown event in 'fail,ende'; expected a list of start, end, fail, oom and requeue");
+            "unknown event in 'fail,ende'; use one or more of start, end, fail, oom and requeue");
   for (const char* misspelt : {"https://hooks.example.org/T0/B0/xyz:fail,omm",
                                "https://ntfy.sh:omm", "slack+https://chat.lab.org/hooks/x:omm"}) {
     const auto refused = ParseNotifyRule(misspelt);

@@ -124,7 +124,7 @@ class Reader {
     const std::string_view keyword = KeywordOf(line);
     if (keyword.empty()) {
       if (IsMisspelt(line))
-        Warn("line ignored; expected #CARMA followed by a blank and the option");
+        Warn("line ignored; expected #CARMA followed by a space and the option");
       return Unit{};
     }
     const bool sbatch = keyword == "#SBATCH";

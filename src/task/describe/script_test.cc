@@ -54,7 +54,7 @@ TEST(ReadDirectives, ReadsTheLeadingCommentBlock) {
 
 TEST(ReadDirectives, WarnsAboutDirectivesThatItDoesNotRead) {
   constexpr const char* kMisspelt =
-      "x.sh:2: line ignored; expected #CARMA followed by a blank and the option";
+      "x.sh:2: line ignored; expected #CARMA followed by a space and the option";
   const std::vector<std::pair<const char*, std::string>> cases{
       {"set -e\n\n#CARMA --gpus=2\n#CARMA --hold\n",
        "x.sh:4: #CARMA after the first command is ignored"},

@@ -101,7 +101,7 @@ class Bystander {
   LeaseProcess process_;
 };
 
-// A process named carma-wait, like real waiting processes. GoOn() lets it run `then`.
+// A process named carma-wait, as real waiting processes are. GoOn() lets it run the command `then`.
 class Waiter {
  public:
   explicit Waiter(const std::string& then)

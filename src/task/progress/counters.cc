@@ -122,8 +122,9 @@ std::optional<Found> FindLoop(string_view line) {
   return found;
 }
 
-// Returns true if a speed or a word shows that a loop is training. Needed for programs that print
-// no loss: MXNet, Tesseract, DI-engine, rsl_rl, RLlib and RELION.
+// Returns true if a keyword or a unit of speed in the line shows that it comes from a training
+// loop. Needed for programs that print no loss: MXNet, Tesseract, DI-engine, rsl_rl, RLlib and
+// RELION.
 bool Trains(string_view line) {
   return HasWord(line, "samples/sec") || HasWord(line, "images/sec") || HasWord(line, "img/s") ||
          HasWord(line, "mean rms") || HasWord(line, "training iteration") ||

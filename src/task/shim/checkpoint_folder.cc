@@ -72,7 +72,7 @@ Result<Unit> PrepareCheckpoints(const ShimOrder& order) {
   struct stat info {};
   if (!folder || ::fstat(folder.get(), &info) != 0) return Unit{};
   if (info.st_uid != order.uid && info.st_uid != 0 && info.st_uid != kNobody) {
-    return Conflict("its checkpoint folder {} belongs to user {}; move it away",
+    return Conflict("its checkpoint folder {} belongs to user {}; move it out of the way",
                     base::Printable(path, 4096), info.st_uid);
   }
   const Json owner = OwnerIn(folder);
@@ -81,7 +81,7 @@ Result<Unit> PrepareCheckpoints(const ShimOrder& order) {
     return Unit{};
   return Conflict(
       "its checkpoint folder {} belongs to task {} of {} under another carmad (on {}); move it "
-      "away",
+      "out of the way",
       base::Printable(path, 4096), Said(owner, "task"), Said(owner, "user"), Said(owner, "host"));
 }
 

@@ -1,4 +1,4 @@
-// Tests how the machine affects tasks: users, full disks, and speed.
+// Tests how machine conditions (users, full disks, speed) affect tasks.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -290,7 +290,7 @@ std::string OwnWords(const ExitEvidence& evidence, const std::vector<std::string
   return words;
 }
 
-// The task's own out-of-memory message. Empty if the task survived the lack of memory and ended
+// The task's own out-of-memory message. Empty if the task survived running out of memory and ended
 // only because the MPS server broke.
 std::optional<Finding> OwnOom(const ExitEvidence& evidence,
                               const std::vector<std::string_view>& lines) {

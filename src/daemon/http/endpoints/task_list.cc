@@ -185,7 +185,8 @@ Result<Unit> AddOthers(const SharedServices& services, const store::TaskFilter& 
   return Unit{};
 }
 
-// Lists queued tasks in queue order as of the first page, then all other tasks by number.
+// Lists the queued tasks first, in the order the queue had when the first page was fetched, and
+// then all other tasks by number.
 Result<Page> ListByTurn(const SharedServices& services, store::TaskFilter filter,
                         std::shared_ptr<const ToldLine> line) {
   const core::Scheduler& scheduler = services->engine.scheduler();

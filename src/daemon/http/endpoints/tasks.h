@@ -76,8 +76,8 @@ Result<Unit> CheckPriority(std::int64_t priority, const Caller& caller);
 // administrator.
 Result<Unit> CheckSlots(const core::TaskRequest& request, const Engine& engine,
                         const Caller& caller);
-// Returns kConflict if the edit extends a task that holds GPUs into a reservation of one of them
-// for other tasks.
+// Returns kConflict if the edit would let a task that holds GPUs run into someone else's
+// reservation of one of them.
 Result<Unit> CheckReservations(const core::TaskRecord& record, const core::TaskRequest& edited,
                                const core::Scheduler& core, base::Time now);
 
