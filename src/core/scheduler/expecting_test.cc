@@ -310,6 +310,18 @@ TEST(ExpectedStarts, FollowTheProgressOfARunningTask) {
   EXPECT_EQ(starts().at(second).likely, server.now() + 5 * kMinute);
 }
 
+TEST(ExpectedStarts, ATaskThatIsNotSubmittedYetIsBehindTheQueue) {
+  Full server(ExpectingRules(QueueOrder::kFifo, 1));
+  server.Submit();  // this task runs
+  const TaskId waiting = server.Submit();
+  TaskRequest request;
+  request.exclusive = true;
+  request.time_limit = 60 * kMinute;
+  const ExpectedStart its =
+      server.core().ExpectedStartOf(request, Estimate{1'000, "given"}, server.now());
+  EXPECT_GT(its.likely, server.core().ExpectedStarts(server.now()).at(waiting).likely);
+}
+
 TEST(ExpectedStarts, DoNotDependOnTheNumberRequested) {
   for (const QueueOrder order : {QueueOrder::kFifo, QueueOrder::kFair}) {
     Full server(ExpectingRules(order, 1));

@@ -46,7 +46,8 @@ void AskEstimateAgain(State& state, TaskRecord& task) {
   if (place && WaitsForOthers(task, *place)) task.queued_since = state.now;
   // If this is the only task of its line, the line is gone until the estimate is ready.
   const std::map<LineKey, HolderLine>& lines = state.queue.Main(LineKindOf(task.request)).holders;
-  if (const auto line = lines.find(LineOf(task)); place == Place::kEligible && line != lines.end())
+  const auto line = lines.find(LineOf(task));
+  if (place == Place::kEligible && line != lines.end() && line->second.tasks.size() == 1)
     state.EditLife(task.id).line_since = line->second.waits_since;
   state.queue.Remove(task.id);
   state.unsorted.erase(task.id);

@@ -161,7 +161,8 @@ std::map<TaskId, ExpectedStart> Scheduler::ExpectedStarts(Time now, std::size_t 
 ExpectedStart Scheduler::ExpectedStartOf(const TaskRequest& request,
                                          const std::optional<Estimate>& estimate, Time now) const {
   if (request.gpus == 0) return {};
-  const TaskRecord newcomer{.id = kNewcomer, .request = request, .estimate = estimate};
+  const TaskRecord newcomer{
+      .id = kNewcomer, .request = request, .estimate = estimate, .submitted = now};
   const std::map<TaskId, ExpectedStart> starts =
       core::ExpectedStarts(*state_, now, &newcomer, kLongestTold);
   const auto at = starts.find(kNewcomer);
