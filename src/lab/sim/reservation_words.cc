@@ -20,11 +20,11 @@ constexpr base::Duration kLatest = 3660 * kDay;
 constexpr std::string_view kTimeForms =
     "a time span of at most ten years after the first submission, or a time such as 14:00";
 
-// Reads "14:00" as a time on the first day, as `carma reserve` does; a plain span would be 14
-// minutes.
+// Reads "14:00" as a time on the first day. As a span, it would be 14 minutes.
 bool SetTime(core::Time& target, std::string_view value) {
-  std::string text(value.starts_with('+') ? value.substr(1) : value);
-  if (std::ranges::count(text, ':') == 1 && !text.contains('-')) text += ":00";
+  const bool is_span = value.starts_with('+');
+  std::string text(is_span ? value.substr(1) : value);
+  if (!is_span && std::ranges::count(text, ':') == 1 && !text.contains('-')) text += ":00";
   const Result<base::Duration> span = base::ParseSpan(text);
   if (!span || *span > kLatest) return false;
   target = core::Time{*span};
