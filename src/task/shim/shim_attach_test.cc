@@ -174,8 +174,9 @@ TEST_F(ShimAttachTest, AProgramThatIgnoresTermIsNotHungUp) {
 TEST_F(ShimAttachTest, AShellIsHungUpOnlyOnceItsJobHasSaved) {
   // Ignores TERM and TSTP, as an interactive shell does.
   LaunchOrder order = Attached(
-      "sh -c 'trap \"read x < $GO; echo saved > $TELL; exit\" TERM; sleep 1000 & "
-      "echo up > $TELL; wait' & trap '' TERM TSTP; echo up > $TELL; wait; read x",
+      "sh -c 'trap \"read x < $GO; echo saved > $TELL; exit\" TERM; "
+      "sh -c \"echo up > $TELL; exec sleep 1000\" & wait' & "
+      "trap '' TERM TSTP; echo up > $TELL; wait; read x",
       true);
   order.kill_grace = base::Duration(kPatienceMs);
   launcher_->Start(std::move(order));
