@@ -22,12 +22,12 @@ std::vector<GpuEntries> EntriesByGpu(const std::vector<DeviceInfo>& devices);
 std::vector<GpuEntries> SameGpus(const std::vector<DeviceInfo>& devices,
                                  const std::vector<DeviceInfo>& others);
 
-// Whether the UUID is made up because the driver did not report it.
+// True if the UUID is made up because the driver did not report it.
 bool IsUnidentified(const DeviceInfo& device);
-// Whether the driver described the device. The device may be unusable: a GPU without instances, or
-// an instance that shares its memory.
+// True if the driver described the device. The device may still be unusable, such as a GPU without
+// instances or an instance that shares its memory.
 bool IsDescribed(const DeviceInfo& device);
-// Whether this may be the only entry for several instances of a GPU.
+// True if this may be the only entry for several instances of a GPU.
 bool StandsForOthers(const DeviceInfo& device);
 // The entry for `device` among the entries of its GPU at another time: the entry with its UUID or,
 // failing that, one that may stand for it. Null if there is none. If `device` is a GPU without a

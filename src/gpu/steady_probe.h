@@ -41,8 +41,8 @@ class SteadyProbe : public Probe {
  private:
   ReadResult<Unit> List();
   void Place();
-  // Whether the driver lists a GPU without UUID and address that matches no kept GPU. Any kept GPU
-  // that was not found may be this one.
+  // True if the driver lists a GPU without a UUID or address that matches no kept GPU. It may be
+  // any kept GPU that was not found.
   bool HasUnplacedGpu() const;
 
   std::unique_ptr<Probe> probe_;

@@ -141,8 +141,7 @@ Result<Unit> CheckReservations(const core::TaskRecord& record, const core::TaskR
       if (period->from >= ends || core::IsFor(period->booking, edited)) continue;
       return Conflict(
           "task {} could run until {}, but GPU {} is reserved for {} from {} (reservation {}); "
-          "only "
-          "an administrator can extend it into the reservation",
+          "only an administrator can extend it into the reservation",
           record.id, base::FormatTime(ends), gpu.index, core::WhomFor(period->booking),
           base::FormatTime(period->from), period->booking.id);
     }
