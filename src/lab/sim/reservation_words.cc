@@ -20,11 +20,15 @@ constexpr base::Duration kLatest = 3660 * kDay;
 constexpr std::string_view kTimeForms =
     "a time span of at most ten years after the first submission, or a time such as 14:00";
 
-// Reads "14:00" as a time on the first day. As a span, it would be 14 minutes.
+// True for a time of day such as 14:00. As a span, it would be 14 minutes.
+bool IsClock(std::string_view value) {
+  return !value.starts_with('+') && std::ranges::count(value, ':') == 1 && !value.contains('-');
+}
+
+// Reads "14:00" as a time on the first day.
 bool SetTime(core::Time& target, std::string_view value) {
-  const bool is_span = value.starts_with('+');
-  std::string text(is_span ? value.substr(1) : value);
-  if (!is_span && std::ranges::count(text, ':') == 1 && !text.contains('-')) text += ":00";
+  std::string text(value.starts_with('+') ? value.substr(1) : value);
+  if (IsClock(value)) text += ":00";
   const Result<base::Duration> span = base::ParseSpan(text);
   if (!span || *span > kLatest) return false;
   target = core::Time{*span};
@@ -88,6 +92,7 @@ constexpr std::array kReservationWords{
 Result<Reservation> ParseReservation(std::string_view text) {
   Reservation booking;
   std::vector<std::string_view> told;
+  bool ends_at_clock = false;
   for (const std::string_view each : base::Split(text, ' ')) {
     if (each.empty()) continue;
     // "to=+4h" counts from the start.
@@ -105,6 +110,7 @@ Result<Reservation> ParseReservation(std::string_view text) {
                      base::Printable(piece.substr(equals + 1), 60));
     }
     told.push_back(word->name);
+    ends_at_clock |= word->name == "to" && IsClock(piece.substr(equals + 1));
   }
   const auto says = [&told](std::string_view name) { return std::ranges::count(told, name) > 0; };
   if (!says("for")) return Invalid("expected users: 'for=ada' or 'for=nobody'");
@@ -112,6 +118,8 @@ Result<Reservation> ParseReservation(std::string_view text) {
     return Invalid("expected GPUs: 'gpus=0,1', 'gpus=all', 'count=' or 'type='");
   if (says("to") == says("for-time")) return Invalid("expected either to= or for-time=");
   if (says("to")) booking.length -= booking.from.time_since_epoch();
+  // "from=22:00 to=06:00" ends the next morning.
+  while (ends_at_clock && booking.length <= base::Duration{0}) booking.length += kDay;
   if (booking.length < core::kLeastBooked || booking.length > core::kMostBooked)
     return Invalid("the reservation is shorter than a minute or longer than 366 days");
   const base::Duration again = booking.repeat == Repeat::kWeekly ? 7 * kDay : kDay;

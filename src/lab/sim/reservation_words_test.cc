@@ -36,6 +36,8 @@ TEST(ParseReservation, ReadsTimesOfDay) {
       {"from=14:00 to=18:00", hours(14), hours(4)},
       {"from=9:30 to=09:45:00", minutes(570), minutes(15)},
       {"from=14:00 to=+4h", hours(14), hours(4)},
+      {"to=06:00 from=22:00", hours(22), hours(8)},
+      {"from=1-22:00 to=06:00", hours(46), hours(8)},
       {"to=+4h from=+1d", hours(24), hours(4)},
       {"from=1-09:00 to=1-17:00", hours(33), hours(8)},
   };
