@@ -169,6 +169,8 @@ std::string WhatIsKeptFor(const State& state, const TaskRecord& task, Time at) {
   if (state.heads.passed.task != task.id || !state.config.pass_limit) return "";
   const Time from = state.heads.passed.since + *state.config.pass_limit;
   if (at >= from || (TimesPassed(state) == 0 && FirstOnly(state))) return "";
+  if (RecoveryHold hold; !hold.Keep(state.config, NeedNow(state, task), Views(state, at)))
+    return "";
   return fmt::format(" GPUs will be kept for it starting at {}.", base::FormatTimeIso(from));
 }
 

@@ -71,6 +71,12 @@ TEST_F(KeptGpus, NoneAreKeptIfNoTaskMayPass) {
   EXPECT_THAT(Reason(2, Time{11 * kOneMinute}), Not(HasSubstr("kept")));
 }
 
+TEST_F(KeptGpus, AreNotAnnouncedIfEveryGpuThatCouldBeKeptIsDrained) {
+  Begin(9);
+  Tell(Time{2 * kOneMinute}, DrainRequested{GpuIndex{0}, "repair"});
+  EXPECT_THAT(Reason(2, Time{2 * kOneMinute}), Not(HasSubstr("kept")));
+}
+
 TEST(PassedHead, KeepsItsCountIfTheHeadsOfTwoUsersAlternate) {
   PolicyConfig config;
   config.mapper = "first-fit";
