@@ -146,6 +146,13 @@ TEST(Csv, ACellIsReadBackAsItWasWritten) {
   EXPECT_EQ(CsvCell("plain"), "plain");
 }
 
+TEST(Csv, ACompressedFileIsNamedAsOne) {
+  const std::string path = ::testing::TempDir() + "/carma_csv_test.gz";
+  ASSERT_TRUE(WriteFileAtomic(path, "\x1F\x8B\x08"));
+  EXPECT_EQ(CsvTable::Read(path, {"a"}, 100).error().message,
+            path + ": a gzip file; use gunzip first");
+}
+
 TEST(Process, ThisProcessIsAliveAndAnotherStartTimeIsNot) {
   ProcessId self = SelfProcess();
   EXPECT_TRUE(Alive(self));

@@ -89,6 +89,7 @@ bool CsvTable::HasColumn(std::string_view column) const {
 Result<CsvTable> CsvTable::Read(const std::string& path, const std::vector<std::string>& required,
                                 std::size_t max_bytes) {
   const std::string text = CARMA_TRY(ReadFile(path, max_bytes));
+  if (text.starts_with("\x1F\x8B")) return Invalid(path + ": a gzip file; use gunzip first");
   return Parse(text, required, kMaxCsvRows, path);
 }
 
