@@ -179,7 +179,8 @@ Result<Unit> CheckOutput(const task::TaskSpec& spec) {
     if (path->ends_with('/') || base::IsFolder(*path))
       return Invalid("{}: expected a file, not a folder ({})", base::Printable(*path, 400), option);
     if (!path->empty() && !path->starts_with("/dev/") && !CanWrite(*path))
-      return Invalid("{}: not writable ({})", base::Printable(*path, 400), option);
+      return Invalid("{}: not writable; choose another file with {}", base::Printable(*path, 400),
+                     option);
     if (IsProgramOf(spec, *path))
       return Invalid("{}: this would overwrite the program itself ({})",
                      base::Printable(*path, 400), option);

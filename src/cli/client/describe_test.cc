@@ -221,7 +221,8 @@ TEST_F(DescribeTest, NamesObstaclesBeforeSubmission) {
   EXPECT_EQ(refused(spec({"dirnmae"})), "no program 'dirnmae', did you mean dirname?");
   task::TaskSpec hidden = spec({"true"});
   hidden.stdout_path = dir_ + "/train.py/%j.out";  // a file where a folder is expected
-  EXPECT_EQ(refused(hidden), hidden.stdout_path + ": not writable (--output)");
+  EXPECT_EQ(refused(hidden),
+            hidden.stdout_path + ": not writable; choose another file with --output");
   hidden.stdout_path = dir_ + "/made/later/%j.out";
   EXPECT_TRUE(CheckItCanStart(hidden)) << "missing folders will be created";
 
