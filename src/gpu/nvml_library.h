@@ -24,6 +24,15 @@ struct Symbol {
 // The functions of one library. A function is null if the library lacks it.
 class NvmlApi {
   Symbol Named(const char* word) const { return {find_(word)}; }
+  // The newest function that lists processes as ProcessInfo. Drivers 535.43 to 535.86 fill longer
+  // entries under the name "_v3" (NVIDIA/go-nvml issue 75); only these have the second function but
+  // not the third. Drivers 535.86.10 to 535.98 have no "_v3".
+  Symbol Listing(const char* v3, const char* v2) const {
+    const bool longer = find_("nvmlDeviceGetConfComputeMemSizeInfo") != nullptr &&
+                        find_("nvmlDeviceGetRunningProcessDetailList") == nullptr;
+    const Symbol newest = Named(v3);
+    return newest.address != nullptr && !longer ? newest : Named(v2);
+  }
   std::function<void*(const char* name)> find_;  // declared first: the initialisers below call it
 
  public:
@@ -46,9 +55,12 @@ class NvmlApi {
   nvml::GetMemoryFn* memory = Named("nvmlDeviceGetMemoryInfo");
   nvml::SetMemoryLimitsFn* set_memory_limits = Named("nvmlDeviceSetMemoryLimits_v1");
   nvml::GetMemoryLimitsFn* memory_limits = Named("nvmlDeviceGetMemoryLimits_v1");
-  nvml::GetProcessesFn* compute = Named("nvmlDeviceGetComputeRunningProcesses_v3");
-  nvml::GetProcessesFn* graphics = Named("nvmlDeviceGetGraphicsRunningProcesses_v3");
-  nvml::GetProcessesFn* mps = Named("nvmlDeviceGetMPSComputeRunningProcesses_v3");
+  nvml::GetProcessesFn* compute =
+      Listing("nvmlDeviceGetComputeRunningProcesses_v3", "nvmlDeviceGetComputeRunningProcesses_v2");
+  nvml::GetProcessesFn* graphics = Listing("nvmlDeviceGetGraphicsRunningProcesses_v3",
+                                           "nvmlDeviceGetGraphicsRunningProcesses_v2");
+  nvml::GetProcessesFn* mps = Listing("nvmlDeviceGetMPSComputeRunningProcesses_v3",
+                                      "nvmlDeviceGetMPSComputeRunningProcesses_v2");
   nvml::GetUtilizationFn* utilization = Named("nvmlDeviceGetUtilizationRates");
   nvml::GetPowerFn* power = Named("nvmlDeviceGetPowerUsage");
   nvml::GetEnergyFn* energy = Named("nvmlDeviceGetTotalEnergyConsumption");

@@ -178,10 +178,13 @@ void LibraryProbe::FreeEvents() {
 
 // Reads all pending events without waiting.
 void LibraryProbe::TakeEvents() {
-  if (!events_) return;
-  for (int taken = 0; taken < kMaxEvents; ++taken) {
+  for (int taken = 0; events_ && taken < kMaxEvents; ++taken) {
     nvml::EventData event{};
-    if (api_.events_wait(events_, &event, 0) != nvml::kSuccess) return;
+    const nvml::Return code = api_.events_wait(events_, &event, 0);
+    // A set with a lost GPU reports no event of the others. The new set leaves the lost GPU out,
+    // because it can no longer be registered.
+    if (code == nvml::kGpuIsLost) return RegisterEvents();
+    if (code != nvml::kSuccess) return;
     if ((event.type & nvml::kEventXidCritical) != 0) Announce(event);
   }
 }
@@ -254,7 +257,7 @@ ReadResult<Reading> LibraryProbe::Read(std::size_t index, base::Time now) {
 }
 
 ReadResult<Unit> LibraryProbe::ReadProcesses(DeviceState& device, Reading& reading) {
-  reading.processes = CARMA_TRY(device.processes.List(calls_, device));
+  CARMA_TRY(device.processes.List(calls_, device, reading));
   device.processes.AddGroups(api_, device, reading.processes);
   return device.processes.AddKernelTime(calls_, device, reading.utilization, reading.processes);
 }

@@ -5,6 +5,8 @@
 
 #include <cmath>
 #include <functional>
+#include <set>
+#include <string>
 
 #include "gpu/fake_nvml/fake_nvml_test.h"
 #include "gpu/sanity.h"
@@ -82,6 +84,52 @@ TEST_F(NvmlProbeTest, MergesTheListsIntoOneEntryPerPid) {
   const std::map<pid_t, std::optional<std::int64_t>> expected = {
       {11, 4'000}, {12, 150}, {13, 700}, {14, std::nullopt}};
   EXPECT_EQ(seen, expected);
+}
+
+TEST_F(NvmlProbeTest, MarksProcessesThatOnlyDraw) {
+  ASSERT_TRUE(probe_->Devices());
+  FakeNvmlGpu& gpu = nvml_->gpus[1];
+  gpu.compute = {Process(11, 4'000)};
+  gpu.graphics = {Process(11, 4'000), Process(12, 4), Process(13, 700)};
+  gpu.mps = {Process(13, 700)};
+  for (const ProcessUse& use : MustRead(0).processes)
+    EXPECT_EQ(use.graphics, use.pid == 12) << use.pid;
+}
+
+TEST_F(NvmlProbeTest, SaysIfTheDriverDoesNotListTheProcesses) {
+  ASSERT_TRUE(probe_->Devices());
+  EXPECT_FALSE(MustRead(0).processes_hidden);
+  nvml_->errors = {{"nvmlDeviceGetComputeRunningProcesses_v3", nvml::kNotSupported}};
+  EXPECT_TRUE(MustRead(0).processes_hidden);
+}
+
+TEST_F(NvmlProbeTest, RefusesAnImpossiblePid) {
+  ASSERT_TRUE(probe_->Devices());
+  nvml_->gpus[1].compute = {Process(11, 4'000), {nvml::kNoValue32, 5, 0, 0}};
+  EXPECT_EQ(probe_->Read(0, {}).error().code, ErrorCode::kCorrupt);
+}
+
+// The newest function has another layout in some drivers and is missing in others.
+TEST(NvmlApi, ListsProcessesWithAFunctionOfTheKnownLayout) {
+  const auto chosen = [](std::set<std::string> functions) {
+    static char v2, v3, other;
+    const NvmlApi api([&](const std::string& name) -> void* {
+      if (!functions.contains(name)) return nullptr;
+      return name.ends_with("_v3") ? &v3 : name.ends_with("_v2") ? &v2 : &other;
+    });
+    return reinterpret_cast<char*>(api.graphics) == &v3   ? 3
+           : reinterpret_cast<char*>(api.graphics) == &v2 ? 2
+                                                          : 0;
+  };
+  const std::string v2 = "nvmlDeviceGetGraphicsRunningProcesses_v2";
+  const std::string v3 = "nvmlDeviceGetGraphicsRunningProcesses_v3";
+  const std::string confidential = "nvmlDeviceGetConfComputeMemSizeInfo";
+  const std::string detail = "nvmlDeviceGetRunningProcessDetailList";
+  EXPECT_EQ(chosen({v2, v3}), 3) << "520";
+  EXPECT_EQ(chosen({v2, v3, confidential}), 2) << "535.54";
+  EXPECT_EQ(chosen({v2, confidential, detail}), 2) << "535.98";
+  EXPECT_EQ(chosen({v2, v3, confidential, detail}), 3) << "550";
+  EXPECT_EQ(chosen({}), 0);
 }
 
 TEST_F(NvmlProbeTest, RetriesIfProcessesAppearInBetween) {
@@ -397,6 +445,15 @@ TEST_F(NvmlProbeTest, ReportsEachXidOnceForItsGpu) {
   for (int i = 0; i < 1'000; ++i) nvml_->events.push_back({1, nvml::kEventXidCritical, 13});
   EXPECT_EQ(MustRead(0).xids.size(), 64u) << "a flood of events does not delay the reading";
   EXPECT_EQ(nvml_->events.size(), 936u);
+}
+
+TEST_F(NvmlProbeTest, ReportsXidsOfTheOthersAfterAGpuIsLost) {
+  ASSERT_TRUE(probe_->Devices());
+  nvml_->lost_in_set = true;
+  nvml_->events = {{1, nvml::kEventXidCritical, 48}};
+  EXPECT_TRUE(MustRead(0).xids.empty());
+  EXPECT_EQ(MustRead(0).xids, (std::vector<int>{48}));
+  EXPECT_EQ(nvml_->event_sets, 1);
 }
 
 TEST_F(NvmlProbeTest, DoesNotMistakeStuckCountersForAnIdleGpu) {

@@ -14,6 +14,7 @@ namespace {
 
 constexpr std::uint32_t kMaxProcesses = 65'536;
 constexpr std::uint32_t kRoom = 8;  // for processes that start between the two calls
+constexpr std::uint32_t kMaxPid = 1 << 30;
 
 // Adds one entry from the driver's list, summing the memory of entries with the same pid.
 void AddUse(std::vector<ProcessUse>& uses, const ProcessUse& line) {
@@ -33,6 +34,7 @@ void MergeUse(std::vector<ProcessUse>& all, const ProcessUse& use) {
     if (known.pid != use.pid) continue;
     known.used_mib = std::max(known.used_mib, use.used_mib);
     known.mps_client |= use.mps_client;
+    known.graphics &= use.graphics;
     return;
   }
   all.push_back(use);
@@ -49,7 +51,7 @@ bool IsMpsServer(pid_t pid, const std::vector<ProcessUse>& known) {
 }
 
 std::unexpected<ReadError> Absurd(const NvmlDevice& device) {
-  return FailRead(ErrorCode::kCorrupt, "the driver reports an implausible number of processes",
+  return FailRead(ErrorCode::kCorrupt, "the driver's list of processes is implausible",
                   device.info.uuid);
 }
 
@@ -92,43 +94,46 @@ nvml::Return NvmlProcesses::Ask(nvml::GetProcessesFn* function, nvml::Device han
   return code;
 }
 
-ReadResult<Unit> NvmlProcesses::Add(NvmlCalls& calls, const NvmlDevice& device,
-                                    nvml::GetProcessesFn* function, const char* what, bool mps) {
-  if (!function) return Unit{};
+ReadResult<bool> NvmlProcesses::Add(NvmlCalls& calls, const NvmlDevice& device,
+                                    nvml::GetProcessesFn* function, const char* what,
+                                    const ProcessUse& kind) {
+  if (!function) return false;
   nvml::Return code = Ask(function, device.handle);
   // Some drivers cannot list an instance's processes if they are given the instance's handle.
   const bool whole_list = device.info.mig && (MeansAbsent(code) || code == nvml::kInvalidArgument);
   if (whole_list) code = Ask(function, device.board);
   if (code == nvml::kInsufficientSize) return Absurd(device);
   const bool given = CARMA_TRY(calls.Given(device.info.uuid, code, what, Weight::kDecides));
-  if (!given) return Unit{};
+  if (!given) return false;
   if (count_ > lines_.size()) return Absurd(device);
   std::vector<ProcessUse> uses;
   for (std::uint32_t i = 0; i < count_; ++i) {
     const nvml::ProcessInfo& line = lines_[i];
     if (!IsOf(device, line, whole_list)) continue;
-    ProcessUse use{.pid = static_cast<pid_t>(line.pid), .mps_client = mps};
+    if (line.pid > kMaxPid) return Absurd(device);
+    ProcessUse use = kind;
+    use.pid = static_cast<pid_t>(line.pid);
     if (line.used_gpu_memory != nvml::kNoValue64)
       use.used_mib = StartedMib(Bytes(line.used_gpu_memory)).value();
     AddUse(uses, use);
   }
   for (const ProcessUse& use : uses) MergeUse(now_, use);
-  return Unit{};
+  return true;
 }
 
-ReadResult<std::vector<ProcessUse>> NvmlProcesses::List(NvmlCalls& calls,
-                                                        const NvmlDevice& device) {
+ReadResult<Unit> NvmlProcesses::List(NvmlCalls& calls, const NvmlDevice& device, Reading& reading) {
   const NvmlApi& api = calls.api;
   now_.clear();
-  CARMA_TRY(Add(calls, device, api.compute, "compute processes", false));
-  CARMA_TRY(Add(calls, device, api.graphics, "graphics processes", false));
-  CARMA_TRY(Add(calls, device, api.mps, "MPS processes", true));
+  reading.processes_hidden = !CARMA_TRY(Add(calls, device, api.compute, "compute processes", {}));
+  CARMA_TRY(Add(calls, device, api.graphics, "graphics processes", {.graphics = true}));
+  CARMA_TRY(Add(calls, device, api.mps, "MPS processes", {.mps_client = true}));
   for (ProcessUse& use : now_) {
     use.mps_server = IsMpsServer(use.pid, before_);
     if (use.mps_server) use.mps_client = false;
   }
   before_ = now_;
-  return now_;
+  reading.processes = now_;
+  return Unit{};
 }
 
 ReadResult<Unit> NvmlProcesses::AddKernelTime(NvmlCalls& calls, const NvmlDevice& device,

@@ -16,9 +16,10 @@ namespace carma::gpu {
 // Each device has its own object, which caches results because /proc is slow compared with NVML.
 class NvmlProcesses {
  public:
-  // Returns one entry per pid, without kernel_time. Fails with an error from
-  // NvmlCalls::FailureOf(), or with kCorrupt if a number is impossible.
-  ReadResult<std::vector<ProcessUse>> List(NvmlCalls& calls, const NvmlDevice& device);
+  // Sets Reading::processes, with one entry per pid and without kernel_time, and
+  // Reading::processes_hidden. Fails with an error from NvmlCalls::FailureOf(), or with kCorrupt if
+  // a number is impossible.
+  ReadResult<Unit> List(NvmlCalls& calls, const NvmlDevice& device, Reading& reading);
   // Adds kernel_time to the processes from List(). Does nothing for MIG instances and MPS clients.
   // busy: the GPU's utilisation. If kernels ran but the driver names no process, kernel_time is
   // unknown. Fails only if the GPU or the driver is lost.
@@ -32,8 +33,10 @@ class NvmlProcesses {
   void Forget() { seen_us_ = 0; }
 
  private:
-  ReadResult<Unit> Add(NvmlCalls& calls, const NvmlDevice& device, nvml::GetProcessesFn* function,
-                       const char* what, bool mps);
+  // Adds the processes of one list to now_. kind: what the list says about all its processes.
+  // Returns false if the driver does not have the list.
+  ReadResult<bool> Add(NvmlCalls& calls, const NvmlDevice& device, nvml::GetProcessesFn* function,
+                       const char* what, const ProcessUse& kind);
   nvml::Return Ask(nvml::GetProcessesFn* function, nvml::Device handle);
 
   std::vector<ProcessUse> now_;

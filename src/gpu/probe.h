@@ -113,6 +113,7 @@ struct ProcessUse {
   std::optional<std::int64_t> used_mib;  // empty: the driver does not report it
   bool mps_server = false;               // never counted as work
   bool mps_client = false;               // computes through an MPS server
+  bool graphics = false;                 // only draws: it is in no other list
   // The fraction of recent time during which the process's kernels ran, 0..1. As coarse as
   // Reading::utilization. Empty if not reported, which is always the case under MPS and on MIG
   // instances.
@@ -128,6 +129,7 @@ struct ProcessUse {
     field("used_mib", use.used_mib, "", kMibRule);
     field("mps_server", use.mps_server, "", {.unless_empty = true});
     field("mps_client", use.mps_client, "", {.unless_empty = true});
+    field("graphics", use.graphics, "", {.unless_empty = true});
     field("kernel_time", use.kernel_time, "", {.least = 0, .most = 1});
     field("group", use.group, "", {.max_bytes = 4'096, .unless_empty = true});
     field("group_mib", use.group_mib, "", {.low = 0, .high = kMibRule.high, .unless_empty = true});
@@ -200,6 +202,7 @@ struct Reading {
   std::optional<double> energy_j;  // since the driver was loaded
   std::optional<double> temperature_c;
   std::vector<ProcessUse> processes;  // one entry per pid
+  bool processes_hidden = false;      // the driver does not list the processes that compute
 
   // The other counters. They have the same source as sm_active and cover the same span; fractions
   // are 0..1.

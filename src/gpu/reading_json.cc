@@ -44,6 +44,7 @@ void Reading::VisitFields(auto& field, auto& reading) {
     field(gauge.name.data(), reading.*gauge.value, "", {.least = 0, .most = gauge.high});
   Condition::VisitFields(field, reading.condition);
   field("processes", reading.processes, "", {.max_items = 65'536});
+  field("processes_hidden", reading.processes_hidden, "", {.unless_empty = true});
   field("xids", reading.xids, "", {.max_items = 1'024, .unless_empty = true});
 }
 

@@ -10,6 +10,9 @@ namespace {
 constexpr std::string_view kAlone = "alone";
 constexpr std::string_view kKernelTime = "kernel-time";
 constexpr std::string_view kEqual = "equal";
+// A process that only draws and has less memory than this is part of a desktop. Otherwise a
+// display server, which opens every GPU, would keep tasks from ever having a GPU to themselves.
+constexpr std::int64_t kDisplayMib = 512;
 
 // in_group: the driver reports the memory of the process's whole control group instead of the
 // process's own memory.
@@ -25,6 +28,7 @@ void AddProcess(const gpu::ProcessUse& process, bool in_group, TaskUse& task) {
 }
 
 std::optional<std::int64_t> OfNobody(const gpu::Reading& reading, const GpuUse& use) {
+  if (reading.processes_hidden) return std::nullopt;
   std::int64_t of_nobody_mib = reading.used_mib;
   for (const auto& [id, task] : use.tasks) {
     if (!task.memory_told) return std::nullopt;
@@ -45,7 +49,7 @@ std::optional<double> AllKernelTime(const GpuUse& use) {
     all += *task.kernel_time;
   }
   for (const Stranger& stranger : use.strangers) {
-    if (stranger.mps_server) continue;
+    if (stranger.mps_server || stranger.display) continue;
     if (!stranger.kernel_time) return std::nullopt;
     all += *stranger.kernel_time;
   }
@@ -53,7 +57,7 @@ std::optional<double> AllKernelTime(const GpuUse& use) {
 }
 
 GpuUse UseOf(const gpu::Reading& reading, const SeenProcesses& seen, Attribution& attribution) {
-  GpuUse use;
+  GpuUse use{.memory_told = !reading.processes_hidden};
   std::map<core::TaskId, std::int64_t> groups_mib;
   for (const gpu::ProcessUse& process : reading.processes) {
     static const SeenProcess kUnseen;
@@ -69,8 +73,9 @@ GpuUse UseOf(const gpu::Reading& reading, const SeenProcesses& seen, Attribution
       AddProcess(process, in_group, use.tasks[*task]);
     } else {
       const base::ProcessId id = its.line.empty() ? base::ProcessId{process.pid} : its.line.front();
+      const bool display = process.graphics && process.used_mib.value_or(kDisplayMib) < kDisplayMib;
       use.strangers.push_back(
-          {id, its.face, process.used_mib, process.mps_server, process.kernel_time});
+          {id, its.face, process.used_mib, process.mps_server, process.kernel_time, display});
     }
   }
   for (const auto& [task, mib] : groups_mib) use.tasks[task].used_mib += mib;
@@ -81,8 +86,8 @@ GpuUse UseOf(const gpu::Reading& reading, const SeenProcesses& seen, Attribution
 }  // namespace
 
 int GpuUse::ForeignProcesses() const {
-  return static_cast<int>(
-      std::ranges::count_if(strangers, [](const Stranger& each) { return !each.mps_server; }));
+  return static_cast<int>(std::ranges::count_if(
+      strangers, [](const Stranger& each) { return !each.mps_server && !each.display; }));
 }
 
 std::vector<GpuUse> WhoUses(const gpu::Round& round, const SeenProcesses& seen,

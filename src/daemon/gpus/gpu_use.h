@@ -33,6 +33,7 @@ struct Stranger {
   std::optional<std::int64_t> used_mib;
   bool mps_server = false;
   std::optional<double> kernel_time;
+  bool display = false;  // a display server or desktop program, which hardly uses the GPU
 };
 
 struct GpuUse {
@@ -43,7 +44,7 @@ struct GpuUse {
   // report the memory of every process.
   std::optional<std::int64_t> unattributed_mib;
 
-  int ForeignProcesses() const;  // number of strangers, not counting MPS servers
+  int ForeignProcesses() const;  // number of strangers, without MPS servers and displays
 };
 // How each GPU is used in a round of readings. A GPU without a reading counts as unused.
 std::vector<GpuUse> WhoUses(const gpu::Round& round, const SeenProcesses& seen,

@@ -93,6 +93,30 @@ TEST_F(GpuUseTest, AnMpsServerIsNeitherATaskNorAForeignProcess) {
   EXPECT_EQ(use.unattributed_mib, 0);
 }
 
+TEST_F(GpuUseTest, ADisplayServerIsNotAForeignProcess) {
+  gpu::Reading reading;
+  reading.used_mib = 6'000;
+  reading.processes = {Process(::getpid(), 5'000), Process(kForeign, 4)};
+  reading.processes[1].graphics = true;
+  const GpuUse use = UseOf(reading);
+  EXPECT_EQ(use.ForeignProcesses(), 0);
+  EXPECT_EQ(use.strangers.size(), 1U);
+  EXPECT_EQ(use.unattributed_mib, 996);
+  reading.processes[1].used_mib = 900;
+  EXPECT_EQ(UseOf(reading).ForeignProcesses(), 1) << "it renders";
+  reading.processes[1].used_mib.reset();
+  EXPECT_EQ(UseOf(reading).ForeignProcesses(), 1);
+}
+
+TEST_F(GpuUseTest, MemoryIsUnattributedIfTheDriverListsNoProcesses) {
+  gpu::Reading reading;
+  reading.used_mib = 6'000;
+  reading.processes_hidden = true;
+  const GpuUse use = UseOf(reading);
+  EXPECT_FALSE(use.memory_told);
+  EXPECT_EQ(use.unattributed_mib, std::nullopt);
+}
+
 TEST_F(GpuUseTest, KernelTimeIsKnownOnlyIfAllProcessesReportIt) {
   gpu::Reading reading;
   reading.processes = {Process(::getpid(), 10, 0.75), Process(::getppid(), 10, 0.5)};

@@ -9,7 +9,8 @@ namespace carma::daemon {
 namespace {
 
 HolderSight SightOn(core::GpuIndex gpu, core::TaskId id, const Monitor& monitor, double below) {
-  if (!monitor.Fresh(gpu)) return HolderSight::kUnknown;
+  if (!monitor.Fresh(gpu) || monitor.LastReading(gpu)->processes_hidden)
+    return HolderSight::kUnknown;
   const GpuUse& use = monitor.Use(gpu);
   const auto task = use.tasks.find(id);
   if (task == use.tasks.end()) return HolderSight::kIdle;

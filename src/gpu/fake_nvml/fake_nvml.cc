@@ -377,6 +377,7 @@ FAKE_EXPORT Return nvmlEventSetCreate(EventSet* set) {
   const Return code = Check("nvmlEventSetCreate");
   if (code != kSuccess) return code;
   ++Fake().event_sets;
+  Fake().lost_in_set = false;
   *set = reinterpret_cast<EventSet>(&Fake().events);
   return kSuccess;
 }
@@ -389,6 +390,7 @@ FAKE_EXPORT Return nvmlDeviceRegisterEvents(Device device, std::uint64_t, EventS
 }
 FAKE_EXPORT Return nvmlEventSetWait_v2(EventSet, EventData* data, std::uint32_t) {
   if (const Return code = Check("nvmlEventSetWait_v2")) return code;
+  if (Fake().lost_in_set) return kGpuIsLost;
   if (Fake().events.empty()) return kTimeout;
   const FakeNvmlEvent event = Fake().events.front();
   Fake().events.pop_front();

@@ -81,8 +81,9 @@ struct FakeNvml {
   std::map<std::string, int> calls;            // by function name, counted functions only
   std::map<std::string, nvml::Return> errors;  // by function name, for all GPUs; absent: success
   int init_calls = 0;
-  int samples = 0;     // GPM samples allocated and not freed
-  int event_sets = 0;  // created and not freed
+  int samples = 0;           // GPM samples allocated and not freed
+  int event_sets = 0;        // created and not freed
+  bool lost_in_set = false;  // the current set contains a lost GPU
   bool initialised = false;
   int users = 0;  // calls to nvmlInit not yet followed by nvmlShutdown
 };
