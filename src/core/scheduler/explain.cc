@@ -166,10 +166,13 @@ std::string WhatIsKeptFor(const State& state, const TaskRecord& task, Time at) {
     return fmt::format(" GPU{} {} {} kept for it.", one ? "" : "s", fmt::join(gpus, ", "),
                        one ? "is" : "are");
   }
-  if (state.heads.passed.task != task.id || !state.config.pass_limit) return "";
+  // Only one task has a hold at a time, so another task's hold may prevent this one.
+  if (state.heads.passed.task != task.id || !state.config.pass_limit || state.recovery_hold.task())
+    return "";
   const Time from = state.heads.passed.since + *state.config.pass_limit;
   if (at >= from || (TimesPassed(state) == 0 && FirstOnly(state))) return "";
-  if (RecoveryHold hold; !hold.Keep(state.config, NeedNow(state, task), Views(state, at)))
+  // The GPUs must still be unreserved at that time.
+  if (RecoveryHold hold; !hold.Keep(state.config, NeedNow(state, task), Views(state, from)))
     return "";
   return fmt::format(" GPUs will be kept for it starting at {}.", base::FormatTimeIso(from));
 }

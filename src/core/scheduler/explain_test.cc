@@ -2,8 +2,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "core/scheduler/scheduler.h"
 #include "core/values/reason_line.h"
@@ -20,12 +22,13 @@ constexpr Duration kOneMinute{60'000};
 // A server whose only GPU is taken. The second task has been waiting for it since the first minute.
 class KeptGpus : public ::testing::Test {
  protected:
-  void Begin(int backfill) {
+  void Begin(int backfill, int tasks_per_gpu = 1) {
     PolicyConfig config;
     config.mapper = "first-fit";
+    config.recovery = RecoveryMode::kExclusive;
     config.settle = false;
     config.sm_cap.reset();
-    config.max_tasks_per_gpu = 1;
+    config.max_tasks_per_gpu = tasks_per_gpu;
     config.backfill = backfill;
     config.pass_limit = 10 * kOneMinute;
     scheduler_ = std::make_unique<Scheduler>(config);
@@ -33,9 +36,9 @@ class KeptGpus : public ::testing::Test {
     Submit(Time{}, 1);
     Submit(Time{kOneMinute}, 2);
   }
-  void Submit(Time when, std::uint64_t id) {
+  void Submit(Time when, std::uint64_t id, TaskRequest request = {}) {
     Look(when);
-    Tell(when, TaskSubmitted{TaskId{id}, TaskRequest{}});
+    Tell(when, TaskSubmitted{TaskId{id}, std::move(request)});
     Tell(when, EstimateReady{TaskId{id}, Estimate{1'000, "given"}});
   }
   void Look(Time when) {
@@ -75,6 +78,25 @@ TEST_F(KeptGpus, AreNotAnnouncedIfEveryGpuThatCouldBeKeptIsDrained) {
   Begin(9);
   Tell(Time{2 * kOneMinute}, DrainRequested{GpuIndex{0}, "repair"});
   EXPECT_THAT(Reason(2, Time{2 * kOneMinute}), Not(HasSubstr("kept")));
+}
+
+TEST_F(KeptGpus, AreNotAnnouncedWhileTheyAreKeptForATaskInRecovery) {
+  Begin(9, 2);
+  Tell(Time{2 * kOneMinute}, TaskExited{TaskId{1}, 1, {.kind = ExitKind::kOutOfMemory}});
+  Submit(Time{5 * kOneMinute}, 3, {.exclusive = true});
+  EXPECT_THAT(Reason(3, Time{5 * kOneMinute}), HasSubstr("kept for it starting at"));
+  Look(Time{12 * kOneMinute});
+  EXPECT_THAT(Reason(1, Time{12 * kOneMinute}), HasSubstr("GPU 0 is kept for it"));
+  EXPECT_THAT(Reason(3, Time{12 * kOneMinute}), Not(HasSubstr("kept for it")));
+}
+
+TEST_F(KeptGpus, AreNotAnnouncedIfTheyWillBeReservedByThen) {
+  Begin(9);
+  EXPECT_THAT(Reason(2, Time{kOneMinute}), HasSubstr("kept for it starting at"));
+  // Within policy.booking_lead (4 h) of the hold, but not yet of now.
+  const Time from{std::chrono::hours(4) + 5 * kOneMinute};
+  Tell(Time{kOneMinute}, ReservationsChanged{{{{.users = {"ada"}}, from, from + kOneMinute}}});
+  EXPECT_THAT(Reason(2, Time{kOneMinute}), Not(HasSubstr("kept for it")));
 }
 
 TEST(PassedHead, KeepsItsCountIfTheHeadsOfTwoUsersAlternate) {
