@@ -2,10 +2,11 @@
 
 #include <algorithm>
 #include <tuple>
+#include <utility>
 
 namespace carma::core {
 
-bool RecoveryHold::Keep(const PolicyConfig& config, const Need& need,
+bool RecoveryHold::Keep(const PolicyConfig& config, const GpuLinks& links, const Need& need,
                         std::span<const GpuView> views) {
   // The margin and the floor are waived on an empty GPU.
   Need alone = need;
@@ -23,14 +24,16 @@ bool RecoveryHold::Keep(const PolicyConfig& config, const Need& need,
                           .booked = view.booked};
     if (FitOf(config, alone, emptied) == Fit::kFits) open.push_back(&view);
   }
-  const auto wanted = static_cast<std::size_t>(need.gpus);
-  if (open.size() < wanted) return false;
   std::ranges::sort(open, {}, [](const GpuView* view) {
     return std::tuple(view->exclusive_task, -view->free_mib, view->tasks, view->index);
   });
+  std::vector<GpuLinks::Candidate> candidates;
+  for (const GpuView* view : open)
+    candidates.push_back({view->index, -static_cast<double>(candidates.size())});
+  std::vector<GpuIndex> chosen = links.ChooseFor(need, std::move(candidates));
+  if (chosen.empty()) return false;
   task_ = need.task;
-  gpus_.clear();
-  for (std::size_t i = 0; i < wanted; ++i) gpus_.push_back(open[i]->index);
+  gpus_ = std::move(chosen);
   return true;
 }
 

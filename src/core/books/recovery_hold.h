@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "core/policy/gpu_links.h"
 #include "core/policy/policy.h"
 
 namespace carma::core {
@@ -15,9 +16,10 @@ namespace carma::core {
 class RecoveryHold {
  public:
   // Sets aside as many GPUs as the task needs. Chooses those with the most free memory among the
-  // open, unreserved GPUs that would take the task if they were empty. If there are too few, sets
-  // aside none and returns false.
-  bool Keep(const PolicyConfig& config, const Need& need, std::span<const GpuView> views);
+  // open, unreserved GPUs that would take the task if they were empty, and only linked ones if the
+  // task requires them. If there are too few, sets aside none and returns false.
+  bool Keep(const PolicyConfig& config, const GpuLinks& links, const Need& need,
+            std::span<const GpuView> views);
   void Drop() { task_.reset(); }
 
   // The task for which GPUs are kept free, if any.

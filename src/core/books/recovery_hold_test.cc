@@ -25,7 +25,7 @@ TEST(RecoveryHold, KeepsGpusWithMostFreeMemoryAndThoseOfExclusiveTasksLast) {
   views[3].exclusive_task = true;
   RecoveryHold recovery_hold;
   EXPECT_FALSE(recovery_hold.Keeps(GpuIndex{0}));
-  recovery_hold.Keep({}, {.gpus = 2, .task = TaskId{7}}, views);
+  recovery_hold.Keep({}, {}, {.gpus = 2, .task = TaskId{7}}, views);
   EXPECT_EQ(recovery_hold.task(), TaskId{7});
   EXPECT_THAT(recovery_hold.gpus(), ElementsAre(GpuIndex{2}, GpuIndex{1}));
   EXPECT_TRUE(recovery_hold.Keeps(GpuIndex{1}));
@@ -42,9 +42,9 @@ TEST(RecoveryHold, IgnoresClosedTooSmallAndDividedGpus) {
   views[2].total_mib = 9'999;
   views[3].mig = true;
   RecoveryHold recovery_hold;
-  recovery_hold.Keep({}, {.gpus = 2, .task = TaskId{7}}, views);
+  recovery_hold.Keep({}, {}, {.gpus = 2, .task = TaskId{7}}, views);
   EXPECT_EQ(recovery_hold.task(), std::nullopt);
-  recovery_hold.Keep({}, {.retry_free_mib = 10'000, .task = TaskId{7}}, views);
+  recovery_hold.Keep({}, {}, {.retry_free_mib = 10'000, .task = TaskId{7}}, views);
   EXPECT_THAT(recovery_hold.gpus(), ElementsAre(GpuIndex{3}));
 }
 

@@ -151,10 +151,12 @@ std::vector<TaskId> PreemptionPlan::LeaversOf(const Need& need, const std::vecto
 }
 
 void PreemptionPlan::KeepFor(const Need& need) {
+  Need unlinked = need;  // the plan does not know which GPUs are linked
+  unlinked.linked = false;
   std::vector<GpuView> views;
   for (const Gpu& gpu : gpus_) views.push_back(gpu.view);
   RecoveryHold recovery_hold;
-  recovery_hold.Keep(config_, need, views);
+  recovery_hold.Keep(config_, {}, unlinked, views);
   for (Gpu& gpu : gpus_)
     gpu.view.reserved_for =
         recovery_hold.Keeps(gpu.view.index) ? recovery_hold.task() : std::optional<TaskId>();

@@ -172,7 +172,8 @@ std::string WhatIsKeptFor(const State& state, const TaskRecord& task, Time at) {
   const Time from = state.heads.passed.since + *state.config.pass_limit;
   if (at >= from || (TimesPassed(state) == 0 && FirstOnly(state))) return "";
   // The GPUs must still be unreserved at that time.
-  if (RecoveryHold hold; !hold.Keep(state.config, NeedNow(state, task), Views(state, from)))
+  RecoveryHold hold;
+  if (!hold.Keep(state.config, state.gpus.links, NeedNow(state, task), Views(state, from)))
     return "";
   return fmt::format(" GPUs will be kept for it starting at {}.", base::FormatTimeIso(from));
 }

@@ -191,7 +191,8 @@ void UpdateReservation(State& state) {
     const TaskRecord& task = state.tasks.at(key.task);
     if (state.now - task.queued_since < state.config.recovery_patience) continue;
     if (!IsLimited(state, task) &&
-        state.recovery_hold.Keep(state.config, NeedNow(state, task), Views(state, state.now)))
+        state.recovery_hold.Keep(state.config, state.gpus.links, NeedNow(state, task),
+                                 Views(state, state.now)))
       return;
   }
   if (!state.config.pass_limit || !state.heads.passed.task ||
@@ -201,7 +202,8 @@ void UpdateReservation(State& state) {
   if (TimesPassed(state) == 0 && FirstOnly(state)) return;
   // The head may have been cancelled or held since it was recorded.
   if (state.queue.PlaceOf(*state.heads.passed.task) != Place::kEligible) return;
-  state.recovery_hold.Keep(state.config, NeedNow(state, state.tasks.at(*state.heads.passed.task)),
+  state.recovery_hold.Keep(state.config, state.gpus.links,
+                           NeedNow(state, state.tasks.at(*state.heads.passed.task)),
                            Views(state, state.now));
 }
 
