@@ -177,6 +177,25 @@ TEST(Dependencies, ATaskThatHasRunIgnoresARequeueEvenIfItsNextLaunchFails) {
   EXPECT_EQ(core.ReasonFor(kSecond, now).code, ReasonCode::kBackoff);
 }
 
+TEST(Dependencies, ATaskThatHasRunIgnoresARequeueEvenIfCarmadRestartsDuringItsNextLaunch) {
+  const Time now = base::FromMs(1000);
+  Scheduler core(PolicyConfig{});
+  core.Handle(now, GpusDiscovered{std::vector<GpuInfo>(1, {"", "A100", 40'960, 424})});
+  core.Handle(now, HostDiscovered{{.cpus = 2}});
+  TaskRecord requeued{.id = kFirst}, relaunched{.id = kSecond, .state = TaskState::kLaunching};
+  TaskRequest request{.gpus = 0};
+  requeued.request = request;
+  request.dependencies = {{kFirst, DependencyKind::kAfterOk, TaskState::kSucceeded}};
+  relaunched.request = request;
+  relaunched.attempt.Edit() = {.number = 2, .launched = now};
+  relaunched.node_failures = 1;
+  relaunched.first_start = now;
+  core.Handle(now, TaskRestored{relaunched});
+  core.Handle(now, LaunchFailed{.id = kSecond, .attempt = 2, .retryable = true});
+  core.Handle(now, TaskRestored{requeued});
+  EXPECT_EQ(core.ReasonFor(kSecond, now).code, ReasonCode::kBackoff);
+}
+
 TEST(Dependencies, ATaskMustNotDependOnItself) {
   TaskRecords tasks = Pair(DependencyKind::kAfterAny);
   tasks[kSecond].request.Edit().dependencies[0].task = kSecond;

@@ -95,6 +95,12 @@ bool FinishedBeforeStop(const State& state, const TaskRecord& task) {
          *life.ended < *life.stop_sent;
 }
 
+// True if some count shows that an earlier attempt has run. A user's requeue resets most counts.
+bool HasRun(const TaskRecord& task) {
+  return task.ooms + task.node_failures + task.victim_restarts + task.checkpoints + task.cut_off >
+         0;
+}
+
 }  // namespace
 
 void State::On(const TaskSubmitted& event) {
@@ -134,6 +140,7 @@ void State::On(const TaskRestored& event) {
     TakeGpus(task, task.peak_mib);
     arrays.Admit(task);
     EditLife(task.id).shared = true;  // its neighbours before the restart are unknown
+    if (HasRun(task)) EditLife(task.id).launched_before = task.first_start;
   }
   if (task.state == TaskState::kRunning) deadlines.Watch(task);
   if (task.state == TaskState::kRunning && task.attempt->leaves_by) {
