@@ -11,6 +11,8 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <filesystem>
+#include <system_error>
 
 #include "base/try.h"
 #include "base/unique_fd.h"
@@ -44,10 +46,23 @@ bool SameFile(const std::string& one, const std::string& other) {
          a.st_ino == b.st_ino;
 }
 
+// True if the folder is the state folder or is inside it.
+bool IsBelow(const std::string& state_dir, const std::string& folder) {
+  std::error_code none;
+  for (std::filesystem::path path = std::filesystem::canonical(folder, none);
+       path.has_relative_path(); path = path.parent_path()) {
+    if (SameFile(state_dir, path)) return true;
+  }
+  return false;
+}
+
 Result<Unit> CheckTarget(const std::string& state_dir, const std::string& target, bool replace) {
   const std::size_t begin = target.rfind('/') + 1;  // 0 without a slash
-  const bool other = target.ends_with(".db") && target.substr(begin) != kFileName;
-  if (!other && SameFile(state_dir, target.substr(0, begin) + "."))
+  const std::string folder = target.substr(0, begin) + ".";
+  const bool own = target.substr(begin) == kFileName
+                       ? SameFile(state_dir, folder)
+                       : !target.ends_with(".db") && IsBelow(state_dir, folder);
+  if (own)
     return Invalid(target +
                    " is in the state folder, where carmad keeps its own files; use another folder, "
                    "or another name that ends in .db");

@@ -15,8 +15,8 @@ namespace carma::store {
 //   kConflict: the target exists and replace is false; or as for Inspect()
 //   kNotFound: there is no database
 //   kDenied: this process may not read the database
-//   kInvalid: the target may be one of carmad's own files: it is in the state folder, and is the
-//             database or does not end in .db
+//   kInvalid: the target may be one of carmad's own files: it is in the state folder or a folder
+//             below, and is the database or does not end in .db
 //   kCorrupt: as for Inspect()
 //   kUnavailable: another process has locked the database
 //   kIo: a read or write failed

@@ -108,6 +108,12 @@ TEST_F(BackUpTest, ReplacesFilesOnlyOnRequestAndNeverThoseOfCarmad) {
   for (const char* own : {"carma.db", "carma.db-wal", "lock", "tokens.json", "gpus", "carmad.log"})
     EXPECT_EQ(BackUp(State(), State() + "/" + own, true).error().code, ErrorCode::kInvalid) << own;
   EXPECT_TRUE(BackUp(State(), State() + "/before.db", false));
+  const std::string below = State() + "/attempts/1";
+  std::filesystem::create_directories(below);
+  std::filesystem::create_directory_symlink(below, Path("link"));
+  for (const std::string& folder : {below, Path("link")})
+    EXPECT_EQ(BackUp(State(), folder + "/start.json", true).error().code, ErrorCode::kInvalid);
+  EXPECT_TRUE(BackUp(State(), below + "/carma.db", false));
   EXPECT_EQ(BackUp(State(), dir_, true).error().code, ErrorCode::kConflict) << "a folder";
   EXPECT_EQ(BackUp(State(), Path("none/copy"), false).error().code, ErrorCode::kNotFound);
   EXPECT_EQ(BackUp(Path("elsewhere"), Path("x"), false).error().code, ErrorCode::kNotFound);
