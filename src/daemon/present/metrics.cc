@@ -47,8 +47,6 @@ constexpr GpuGauge kGpuGauges[] = {
      [](const core::GpuView& view, const gpu::Reading&) {
        return static_cast<double>(view.tasks);
      }},
-    {"carma_gpu_health", "1 if the GPU's health allows new tasks, otherwise 0.",
-     [](const core::GpuView& view, const gpu::Reading&) { return view.healthy ? 1.0 : 0.0; }},
 };
 
 // A metric that is omitted when its value is unknown.
@@ -87,6 +85,16 @@ constexpr SometimesGauge kSometimesGauges[] = {
 };
 
 using LabelsOf = std::function<api::Labels(const core::GpuView&)>;
+
+void WriteHealth(const std::vector<core::GpuView>& views, const LabelsOf& labels,
+                 api::MetricsText& out) {
+  out.Begin("carma_gpu_health", "gauge",
+            "1 if the GPU's health allows new tasks, otherwise 0; absent while the GPU is not read "
+            "because an administrator has drained it.");
+  for (const core::GpuView& view : views) {
+    if (!view.LeftAlone()) out.Sample(view.healthy ? 1 : 0, labels(view));
+  }
+}
 
 void WriteDrains(const std::vector<core::GpuView>& views, const LabelsOf& labels,
                  api::MetricsText& out) {
@@ -269,6 +277,7 @@ void WriteGpus(Engine& engine, const Monitor& monitor, base::Time now, api::Metr
     const std::optional<gpu::Reading>& last = monitor.LastReading(view.index);
     if (last) out.Sample(base::Seconds(now - last->taken), labels(view));
   }
+  WriteHealth(views, labels, out);
   WriteDrains(views, labels, out);
   WriteReserved(views, labels, out);
   out.One("carma_driver_upgrade", "gauge",

@@ -49,11 +49,11 @@ TEST(Counters, ForecastsAreCountedOnceATaskHasEnded) {
 
 class MetricsTextTest : public EndpointTest {
  protected:
-  // The value of a metric without labels, as written in the text.
-  std::string ValueOf(const std::string& family) {
+  // The value of a metric with these labels, if any, as written in the text.
+  std::string ValueOf(const std::string& series) {
     const std::string text = MetricsText(engine_.get(), monitor_.get(), *store_, {}, configuration_,
                                          clock_.Now(), "1.2.3");
-    const std::string line = "\n" + family + " ";
+    const std::string line = "\n" + series + " ";
     const std::size_t at = text.find(line);
     if (at == std::string::npos) return "none";
     return text.substr(at + line.size(), text.find('\n', at + 1) - at - line.size());
@@ -90,6 +90,19 @@ TEST_F(MetricsTextTest, OnlyTasksThatWaitForGpusHaveAWaitingTime) {
   engine_->Turn();
   wait();
   EXPECT_EQ(ValueOf(family), "3600") << "the time before its release does not count";
+}
+
+TEST_F(MetricsTextTest, DoesNotCountALostGpuAsHealthyOnceItIsDrained) {
+  const std::string health = R"(carma_gpu_health{gpu="1",uuid="GPU-b",model="A100"})";
+  EXPECT_EQ(ValueOf(health), "1");
+  const auto post = [this](core::Event event) {
+    engine_->Post(std::move(event));
+    engine_->Turn();
+  };
+  post(core::GpuHealthChanged{core::GpuIndex{1}, false, true, "fell off the bus"});
+  EXPECT_EQ(ValueOf(health), "0");
+  post(core::DrainRequested{core::GpuIndex{1}, "repair"});
+  EXPECT_EQ(ValueOf(health), "none");
 }
 
 TEST_F(MetricsTextTest, ShowsThatTheServerIsClosed) {
