@@ -79,9 +79,10 @@ gpu::ReadResult<Unit> Sampler::Announce(std::vector<gpu::DeviceInfo> devices) {
   }
   gpu::OwnDevices own = gpu::OnlyNamed(devices, options_.only);
   if (!own.unknown.empty()) {
-    const std::string why = fmt::format("daemon.gpus names {}, which the driver does not list",
-                                        base::Join(own.unknown, ", "));
+    std::string why = fmt::format("daemon.gpus names {}, which the driver does not list",
+                                  base::Join(own.unknown, ", "));
     if (own.devices.empty()) return Unavailable(why);
+    why += "; restart carmad once it does";
     base::LogWarn("gpus_not_there", {{"why", why}});
     missing_gpus_ += (missing_gpus_.empty() ? "" : "; ") + why;
   }

@@ -228,7 +228,8 @@ TEST_F(SamplerTest, UsesTheOtherGpusIfOneIsMissing) {
   Until([&] { return !rounds_.empty(); });
   EXPECT_EQ(gpus_.at(0).size(), 1U);
   EXPECT_EQ(sampler.driver_trouble(), "");
-  EXPECT_EQ(sampler.missing_gpus(), "daemon.gpus names 99, which the driver does not list");
+  EXPECT_EQ(sampler.missing_gpus(),
+            "daemon.gpus names 99, which the driver does not list; restart carmad once it does");
 }
 
 TEST_F(SamplerTest, ReportsAGpuThatIsMissingAfterARestart) {
