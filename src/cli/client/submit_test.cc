@@ -234,7 +234,7 @@ TEST_F(App, RedoOfDependentTasksKeepsTheirOtherDependencies) {
     return JsonAnswer({{"tasks", Json::array({ToJson(other), ToJson(named), ToJson(merge)})}});
   });
   std::vector<std::string> changes;
-  for (const std::string id : {"7", "9"}) {
+  for (const std::string id : {"5", "7", "9"}) {
     daemon_.On("POST /v1/tasks/" + id + "/redo", [&changes](const api::Request& request) {
       changes.push_back(request.body);
       return JsonAnswer({{"first", 41 + changes.size()}, {"count", 1}}, 201);
@@ -245,6 +245,8 @@ TEST_F(App, RedoOfDependentTasksKeepsTheirOtherDependencies) {
   EXPECT_EQ(changes[0], "") << "the dependencies of the task itself are not copied";
   EXPECT_EQ(changes[1],
             R"({"dependencies":[{"kind":"afterany","task":42},{"kind":"afterok","task":5}]})");
+  EXPECT_EQ(Run({"redo", "5", "7", "--cascade", "--parsable"}).out, "44\n45\n46\n")
+      << "each task once";
 }
 
 TEST_F(App, MistakesThatTheDaemonFindsNameTheOption) {

@@ -86,7 +86,7 @@ void AddRedo(Syntax app, Context& context) {
       AddVerb(app, "redo", "Submit tasks again as new tasks with the same description",
               "  carma redo @                     my last task once more\n"
               "  carma redo 42 --gpu-mem 20G      with more memory\n"
-              "  carma redo 42 --cascade          and the tasks that depend on it\n"
+              "  carma redo 42 43 --cascade       and the tasks that depend on them, each once\n"
               "Begin time and hold are not copied. The limit of an array (%N) does not apply to\n"
               "tasks that are submitted again. Dependencies are copied only to tasks that\n"
               "depend on a resubmitted task. The new task belongs to the owner of the old one\n"
