@@ -158,7 +158,8 @@ Result<MappedTasks> MapJobs(const JobTrace& trace, const Catalogue& catalogue,
   }
   const std::vector<std::size_t> by_duration = ByDuration(jobs, mapped.no_duration);
   // Jobs with only one possible class come first; the other jobs choose from what is left.
-  std::vector<std::size_t> left = Quotas(options.mix, tasks - mapped.kept);
+  mapped.quotas = Quotas(options.mix, tasks - mapped.kept);
+  std::vector<std::size_t> left = mapped.quotas;
   std::vector<std::size_t> classes(tasks);
   mapped.by_class.resize(options.mix.size());
   for (const bool without_choice : {true, false}) {

@@ -37,6 +37,7 @@ struct MapOptions {
 struct MappedTasks {
   TaskTrace trace;
   std::vector<std::size_t> by_class;  // number of tasks in each class of the mix
+  std::vector<std::size_t> quotas;    // what by_class would be according to the mix alone
   std::size_t other_gpus = 0;         // jobs with a GPU count that no workload has
   std::size_t no_duration = 0;        // jobs of unknown duration, which get the median
   std::size_t kept = 0;               // jobs that name a workload in the catalogue

@@ -71,6 +71,20 @@ Result<Unit> CutWindow(trace::JobTrace& trace, const WindowFlags& flags) {
   });
 }
 
+// Warns of jobs that got a class beyond its share, because no other class has workloads of their
+// size.
+void WarnOfMix(Context& context, const std::vector<trace::ClassShare>& mix,
+               const trace::MappedTasks& mapped) {
+  for (std::size_t i = 0; i < mix.size(); ++i) {
+    if (mapped.by_class[i] <= mapped.quotas[i]) continue;
+    Warn(context, fmt::format("made {} of {} {}, not {}: no other workloads use as many GPUs; "
+                              "'trace window --max-gpus' omits them",
+                              mapped.by_class[i],
+                              base::Counted(mapped.trace.submissions.size() - mapped.kept, "job"),
+                              base::Printable(mix[i].weight_class, 40), mapped.quotas[i]));
+  }
+}
+
 }  // namespace
 
 Result<Unit> RunTraceWindow(Context& context, const WindowFlags& flags) {
@@ -124,6 +138,7 @@ Result<Unit> RunTraceMap(Context& context, const MapFlags& flags) {
                                 .keep_durations = flags.keep_durations,
                                 .groups_as_users = groups_as_users,
                                 .seed = flags.seed}));
+  WarnOfMix(context, mix, mapped);
   std::vector<std::string>& provenance = loaded.trace.provenance;
   provenance.push_back(
       MadeBy(context,

@@ -174,6 +174,16 @@ TEST_F(TraceTools, AChainOfToolsKeepsTheProvenance) {
       << again.out;
 }
 
+TEST_F(TraceTools, MapWarnsOfAMixThatTheCatalogueCannotGive) {
+  const Ran ran = Run({"map", Jobs()});
+  EXPECT_EQ(ran.exit_code, 0) << ran.err;
+  EXPECT_EQ(ran.err,
+            "carma: warning: made 6 of 24 jobs heavy, not 2: no other workloads use as many "
+            "GPUs; 'trace window --max-gpus' omits them\n");
+  const std::string small = File("w.csv", Run({"window", Jobs(), "--max-gpus", "1"}).out);
+  EXPECT_EQ(Run({"map", small}).err, "");
+}
+
 TEST_F(TraceTools, SampleScalesTimesToALoad) {
   const Ran ran = Run({"sample", "demo60", "--gpus", "4", "--load", "2", "--scale-time"});
   EXPECT_EQ(ran.exit_code, 0) << ran.err;
