@@ -52,6 +52,14 @@ void GetCounts(JsonReader& in, Metrics& metrics) {
   metrics.tasks_by_state.assign(by_state.begin(), by_state.end());
 }
 
+// Writes null for means without a single executed task, because a 0 would look like a measured
+// value.
+void ClearUnmeasured(Json& part) {
+  for (const char* key : {"waiting_s", "execution_s", "jct_s"}) {
+    if (part["executed"] == 0 && part[key]["max"] == 0) part[key] = nullptr;
+  }
+}
+
 }  // namespace
 
 Metrics Compute(const RunRecord& run) {
@@ -69,6 +77,8 @@ Metrics Compute(const RunRecord& run) {
 
 Json ToJson(const Metrics& metrics) {
   Json json = base::FieldsToJson(metrics, base::Absent::kNull);
+  ClearUnmeasured(json);
+  for (Json& group : json["groups"]) ClearUnmeasured(group);
   Json& by_state = json["tasks_by_state"] = Json::object();
   for (const auto& [state, count] : metrics.tasks_by_state)
     by_state[std::string(core::TaskStateName(state))] = count;

@@ -169,6 +169,7 @@ TEST(Metrics, ARunWithoutTasksOrGpusIsAllZeros) {
   const Metrics m = Compute("", {}, {}, {});
   EXPECT_EQ(m, Metrics{});
   EXPECT_EQ(*FromJsonText(ToJsonText(m)), m);
+  EXPECT_THAT(ToJsonText(m), HasSubstr(R"("jct_s":null)"));
   EXPECT_FALSE(Table(m).empty());
 }
 

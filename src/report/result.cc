@@ -19,6 +19,10 @@ double FailedMean(const Case& of) {
   return MeanOf(of, [](const Metrics& run) { return static_cast<double>(Failed(run)); });
 }
 
+double ExecutedMean(const Case& of) {
+  return MeanOf(of, [](const Metrics& run) { return static_cast<double>(run.executed); });
+}
+
 // "4", "3.5"
 std::string TasksText(double count) {
   return LineOf("tasks").text(count);
@@ -74,6 +78,10 @@ std::string FailedText(const Case& of) {
 std::string Compared(const std::vector<Case>& cases) {
   const Case& base = cases.front();
   const Case& best = cases[Best(cases)];
+  for (const Case* each : {&base, &best}) {
+    if (ExecutedMean(*each) == 0)
+      return fmt::format("The runs cannot be compared, because no task ran in {}.", NameOf(*each));
+  }
   const std::optional<Change> total = ChangeOf(LineOf("trace_total_s"), base, best);
   if (!total) return "The runs cannot be compared, because one of them took no time.";
   const char* const of = total->relative.mean > 0 ? ", best of the others," : ", best of these,";
@@ -93,8 +101,7 @@ std::string Compared(const std::vector<Case>& cases) {
 }
 
 std::string Single(const Case& of) {
-  const double executed =
-      MeanOf(of, [](const Metrics& run) { return static_cast<double>(run.executed); });
+  const double executed = ExecutedMean(of);
   const double failed = FailedMean(of);
   if (executed == 0 && failed > 0)
     return fmt::format("No task was run; {} did not succeed.", TasksText(failed));

@@ -148,6 +148,9 @@ TEST(ResultSentence, StatesHowMuchEarlierTheBestEndsAndAtWhatCost) {
        {EndedRun("exclusive", 6000), EndedRun("a", 6150), EndedRun("b", 6300)},
        "a, best of the others, finishes 2.5 % later than exclusive; a task takes 1.00 times as "
        "long as when running alone."},
+      {"a run without tasks is not faster",
+       {EndedRun("exclusive", 6000), Metrics{.label = "magm", .trace_total_s = 5}},
+       "The runs cannot be compared, because no task ran in magm."},
       {"no tasks were run", {Metrics{}}, "No tasks have ended."},
       {"no task could run",
        {Metrics{.tasks_by_state = {{core::TaskState::kFailed, 2}}, .tasks = 2}},

@@ -19,14 +19,17 @@ export async function load(query, known) {
   return {over, past, users: users.value.users};
 }
 
+// A mean is null if no task has run.
+const mean = (of) => of ? span(of.mean * 1000) : '';
+
 function pastRow(group) {
   return {
     key: group.name,
     cells: {
       user: h('a', {href: `#/tasks?show=all&user=${encodeURIComponent(group.name)}`}, group.name),
-      tasks: String(group.tasks), hours: (group.executed * group.execution_s.mean / 3600).toFixed(1),
-      waiting: span(group.waiting_s.mean * 1000), execution: span(group.execution_s.mean * 1000),
-      completion: span(group.jct_s.mean * 1000), ooms: group.oom_crashes ? String(group.oom_crashes) : '',
+      tasks: String(group.tasks), hours: group.execution_s ? (group.executed * group.execution_s.mean / 3600).toFixed(1) : '0.0',
+      waiting: mean(group.waiting_s), execution: mean(group.execution_s), completion: mean(group.jct_s),
+      ooms: group.oom_crashes ? String(group.oom_crashes) : '',
     },
   };
 }

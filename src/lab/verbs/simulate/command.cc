@@ -303,6 +303,13 @@ void RunSimulate(Context& context, Syntax verb, const SimulateFlags& flags) {
   if (!prepared) return context.Fail(prepared.error());
   Result<std::vector<SimOutcome>> outcomes = RunAll(context, *prepared, flags.threads);
   if (!outcomes) return context.Fail(outcomes.error());
+  std::vector<std::string> idle;
+  for (const SimOutcome& outcome : *outcomes) {
+    if (NoTaskRan(outcome)) idle.push_back(outcome.policy.label);
+  }
+  if (!idle.empty())
+    Warn(context,
+         "no task ran under " + base::Join(idle, ", ") + "; --json --record gives the reasons");
   if (!context.json && !flags.csv) PrintTable(context, *prepared, *outcomes);
   const bool records = !flags.html.empty() || flags.record;
   const auto reports = ReportsOf(*prepared, *std::move(outcomes), records);

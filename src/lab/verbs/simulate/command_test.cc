@@ -57,6 +57,31 @@ TEST_F(SimulateCommand, ARuleThatNoGpuMeetsIsReported) {
             "carma: 60 tasks can never start: the policy's rules (require, limits) forbid it\n");
 }
 
+TEST_F(SimulateCommand, ALoadOfWhichNothingRunsHasNoMeans) {
+  const std::string path =
+      Write("t.csv", "submit_s,workload_id,gpu_type\n0,resnet50-b32,h100\n5,resnet50-b32,h100\n");
+  const std::vector<std::string> words{"--trace",  path,        "--server", "1xA100-40GB",
+                                       "--policy", "exclusive", "--policy", "magm"};
+  const Ran text = Run(words);
+  EXPECT_EQ(text.exit_code, 0) << text.err;
+  EXPECT_EQ(
+      text.err,
+      "carma: warning: no task ran under exclusive, magm; --json --record gives the reasons\n");
+  EXPECT_THAT(text.out, HasSubstr("cannot be compared, because no task ran in exclusive."));
+  std::vector<std::string> as_json = words;
+  as_json.emplace_back("--json");
+  const Ran json = Run(as_json);
+  EXPECT_EQ(json.err, text.err);
+  const auto reports = base::ParseJson(json.out);
+  ASSERT_TRUE(reports) << reports.error().message;
+  const base::Json& first = (*reports)[0];
+  for (const base::Json& part : {first, first["groups"][0]}) {
+    for (const char* key : {"waiting_s", "execution_s", "jct_s", "slowdown"})
+      EXPECT_TRUE(part[key].is_null()) << key;
+  }
+  EXPECT_TRUE(report::ReportsFromJsonText(json.out)) << "carma report can read it";
+}
+
 TEST_F(SimulateCommand, TheNumberOfThreadsDoesNotChangeResults) {
   const std::vector<std::string> words = {"--runs", "4", "--noise", "0.05", "--json"};
   std::vector<std::string> one = words, three = words;

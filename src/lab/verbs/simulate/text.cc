@@ -98,6 +98,13 @@ QuantityText InMinutes(double (*quantity)(const Metrics&)) {
   return Mean("{:.0f}", quantity, 60);
 }
 
+// "-" if there are no tasks to measure.
+QuantityText TaskMinutes(double (*quantity)(const Metrics&)) {
+  return [quantity, text = InMinutes(quantity)](const SimOutcome& outcome) {
+    return NoTaskRan(outcome) ? "-" : text(outcome);
+  };
+}
+
 std::vector<Quantity> QuantitiesOf(std::span<const SimOutcome> outcomes) {
   const SimOutcome& first = outcomes.front();
   const auto change = [&first](double (*quantity)(const Metrics&)) {
@@ -122,9 +129,9 @@ std::vector<Quantity> QuantitiesOf(std::span<const SimOutcome> outcomes) {
          return Failed(each) > 0 ? fmt::format("{:.4g}", Failed(each)) : "-";
        },
        true},
-      {"WAIT min", InMinutes([](const Metrics& run) { return run.waiting.mean; })},
-      {"RUN min", InMinutes([](const Metrics& run) { return run.execution.mean; })},
-      {"JCT min", InMinutes([](const Metrics& run) { return run.jct.mean; })},
+      {"WAIT min", TaskMinutes([](const Metrics& run) { return run.waiting.mean; })},
+      {"RUN min", TaskMinutes([](const Metrics& run) { return run.execution.mean; })},
+      {"JCT min", TaskMinutes([](const Metrics& run) { return run.jct.mean; })},
       {"SM %", Mean("{:.1f}", [](const Metrics& run) { return run.sm_active.value_or(0) * 100; }),
        true},
       {"MEMORY",
@@ -183,6 +190,10 @@ bool Fits(const std::string& text, const Screen& screen) {
 }
 
 }  // namespace
+
+bool NoTaskRan(const SimOutcome& outcome) {
+  return std::ranges::all_of(outcome.runs, [](const Metrics& run) { return run.executed == 0; });
+}
 
 std::string SimTable(std::span<const SimOutcome> outcomes, const Screen& screen) {
   const std::vector<Quantity> quantities = QuantitiesOf(outcomes);

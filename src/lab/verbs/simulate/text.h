@@ -18,6 +18,9 @@ struct SimOutcome {
   std::vector<report::Metrics> runs;  // at least one
 };
 
+// True if no task ran in any run of the policy.
+bool NoTaskRan(const SimOutcome& outcome);
+
 // Compares each policy with the first one and with the lower bounds of the load, which are stored
 // in the runs. On a narrow screen, the columns are split into two tables.
 std::string SimTable(std::span<const SimOutcome> outcomes, const Screen& screen);
