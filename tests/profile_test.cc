@@ -282,14 +282,17 @@ TEST_F(Profile, NamesAWorkloadAsTheDaemonDoes) {
 }
 
 TEST_F(Profile, ExplainsWhyAWorkloadCannotBeMeasured) {
-  const std::string bad = "{\"name\":\"bad\",\"command\":\"echo no such data; exit 3\"}\n";
+  const std::string bad =
+      "{\"name\":\"bad\",\"command\":\"echo no such data; exit 3\"}\n"
+      "{\"name\":\"off\",\"command\":\"true {steps}\",\"calibrate\":\"exit 4\"}\n";
   Describe({{"good", 0.3, 0.6, 0.2, 3000}}, 10);
   WriteText(Workloads(), bad + ReadText(Workloads()));
   const Ran failed =
       Run({"--repeat", "1", "--methods", "streams", "--degrees", "none", "--no-watching"});
   EXPECT_EQ(failed.code, 1);
-  EXPECT_THAT(Found(), SizeIs(1)) << "the other workload is measured";
-  EXPECT_THAT(failed.err, HasSubstr("alone, bad exited with code 3: no such data"));
+  EXPECT_THAT(Found(), SizeIs(1)) << "the third workload is measured";
+  EXPECT_THAT(failed.err, AllOf(HasSubstr("alone, bad exited with code 3: no such data"),
+                                HasSubstr("calibration of off exited with code 4")));
   WriteText(Workloads(), "{\"name\":\"worse\",\"command\":[\"/no/such/program\"]}\n");
   EXPECT_THAT(Run({"--methods", "streams"}).err, HasSubstr("No such file"));
   const Ran degrees = Run({"--degrees", "7-1"});

@@ -128,7 +128,9 @@ class ProfileCall {
     if (measured) measured = Measure();
     // The measurements so far are useful even after an error.
     if (!folder_.runs().empty()) CARMA_TRY(WriteTables());
-    return measured;
+    if (failed_.empty()) return measured;
+    if (!measured) failed_.insert(measured.error().message);
+    return Conflict("{}", fmt::join(failed_, "; "));
   }
 
  private:
@@ -201,7 +203,17 @@ class ProfileCall {
             .interrupted = &interrupted};
   }
 
-  // Runs the workloads' calibrations, once per folder, and sets their numbers of steps.
+  Result<ProfiledWorkload> Calibrated(const ProfiledWorkload& workload) {
+    Say("calibrating " + workload.name);
+    const std::string output =
+        CARMA_TRY(RunCalibration(OptionsHere(), *probe_.probe, lanes_.front(), workload));
+    const Result<double> steps = StepsTold(output);
+    if (!steps) return base::Wrap(steps.error(), "calibration of " + workload.name);
+    return WithSteps(workload, *steps);
+  }
+
+  // Runs the workloads' calibrations, once per folder, and sets their numbers of steps. Skips the
+  // runs of a workload whose calibration fails.
   Result<Unit> Calibrate() {
     std::vector<ProfiledWorkload> known = CARMA_TRY(ReadWorkloads(kCalibratedFile));
     for (ProfiledWorkload& each : all_) {
@@ -210,12 +222,16 @@ class ProfileCall {
       const auto wanted = std::ranges::find(workloads_, each.name, &ProfiledWorkload::name);
       if (found == known.end()) {
         if (wanted == workloads_.end()) continue;
-        Say("calibrating " + each.name);
-        const std::string output =
-            CARMA_TRY(RunCalibration(OptionsHere(), *probe_.probe, lanes_.front(), each));
-        const Result<double> steps = StepsTold(output);
-        if (!steps) return base::Wrap(steps.error(), "calibration of " + each.name);
-        known.push_back(WithSteps(each, *steps));
+        Result<ProfiledWorkload> calibrated = Calibrated(each);
+        if (!calibrated && interrupted) return std::unexpected(calibrated.error());
+        if (!calibrated) {
+          failed_.insert(calibrated.error().message);
+          planned_ -= std::erase_if(plan_, [&](const PlannedRun& run) {
+            return std::ranges::count(run.members, each.name) > 0;
+          });
+          continue;
+        }
+        known.push_back(*std::move(calibrated));
         found = known.end() - 1;
         // Appends to the file, so that its comments are kept.
         std::string text = CARMA_TRY(folder_.Read(kCalibratedFile));
@@ -415,6 +431,7 @@ class ProfileCall {
   std::vector<ProfiledWorkload> all_;        // including those measured in this folder earlier
   std::deque<PlannedRun> plan_;              // remaining runs
   std::size_t planned_ = 0;
+  std::set<std::string> failed_;  // why calibrations failed
 };
 
 }  // namespace
