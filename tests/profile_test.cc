@@ -310,6 +310,25 @@ TEST_F(Profile, RunningOutOfMemoryIsAResult) {
   EXPECT_THAT(Run(what).err, HasSubstr("(5 already measured)")) << "nothing is tried again";
 }
 
+TEST_F(Profile, RunningOutOfMemoryBesideOthersIsNoResult) {
+  Describe({{"half", 0.3, 0.6, 0.2, 20'000}}, 10);
+  const Words what{"--repeat",   "1",         "--methods",      "streams",
+                   "--no-pairs", "--degrees", "none",           "--no-watching",
+                   "--gpus",     "1",         "--beside-others"};
+  Child holder = Child::Start({Program("carma-simgpu"), "hold", "--gpu", "1", "--mib", "30000"},
+                              {.environment = {{"CARMA_SIMGPU_STATE", site.gpus_file()}}});
+  ASSERT_TRUE(Eventually([&] { return site.SimGpu({"audit"}).code != 0; }));
+  const Ran beside = Run(what);
+  EXPECT_EQ(beside.code, 1) << beside.Text();
+  EXPECT_THAT(beside.err, HasSubstr("(other processes may hold the memory)"));
+  EXPECT_EQ(RunsKept(), 0U);
+  holder.Signal(SIGKILL);
+  holder.Wait();
+  const Ran again = Run(what);
+  EXPECT_EQ(again.code, 0) << again.Text();
+  EXPECT_THAT(Found(), SizeIs(1)) << "it is tried again";
+}
+
 class ProfileMig : public Profile {
  protected:
   ProfileMig() : Profile({.shape = "A100-40GB:mig=3g.20gb+3g.20gb", .time_scale = 50}) {}

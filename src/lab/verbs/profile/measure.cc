@@ -277,7 +277,7 @@ class Measurement {
       CARMA_TRY(Step());
     }
     if (failed_.empty()) return Unit{};
-    return Conflict("alone, {}", fmt::join(failed_, "; "));
+    return Conflict("{}", fmt::join(failed_, "; "));
   }
 
  private:
@@ -387,10 +387,15 @@ class Measurement {
       if (!place.run->complete()) continue;
       MeasuredRun measured = place.run->Measured();
       const bool out_of_memory = place.run->out_of_memory();
+      // Other processes may be the cause, so this says nothing about the workload.
+      const bool beside_others = out_of_memory && options_.beside_others;
+      if (beside_others) measured.failed += " (other processes may hold the memory)";
       place.run.reset();  // also stops its MPS server
       const bool solo = measured.run.members.size() == 1 && !measured.run.cost_of;
-      if (solo && !measured.failed.empty() && !out_of_memory) {
+      if (solo && !measured.failed.empty() && (!out_of_memory || beside_others)) {
         Skip(measured);
+      } else if (beside_others) {
+        failed_.insert(base::Join(measured.run.members, " + ") + ": " + measured.failed);
       } else {
         CARMA_TRY(listener_.take(std::move(measured)));
       }
@@ -401,7 +406,7 @@ class Measurement {
   // Skips the remaining runs of a workload that failed alone. They are not recorded, so they are
   // tried again when the command is repeated.
   void Skip(const MeasuredRun& failed) {
-    failed_.insert(failed.failed);
+    failed_.insert("alone, " + failed.failed);
     std::erase_if(plan_, [&](const PlannedRun& run) {
       return run.gpu_type == failed.run.gpu_type &&
              std::ranges::count(run.members, failed.run.members[0]) > 0;
@@ -438,7 +443,7 @@ class Measurement {
   std::deque<PlannedRun> plan_;
   const MeasureListener& listener_;
   std::vector<Place> places_;
-  std::set<std::string> failed_;  // why workloads failed when they ran alone
+  std::set<std::string> failed_;  // why runs failed that are not recorded
   std::int64_t next_look_ns_ = 0;
 };
 
