@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -183,6 +184,23 @@ TEST_F(Restart, ASecondDaemonOnTheSameStateIsRefused) {
       << "the first one may have been started with --simulate, too";
   EXPECT_EQ(site.Await(site.Submit({"--", "/bin/true"})).state, "succeeded")
       << "the first one is unaffected";
+}
+
+TEST_F(Restart, ASecondSimultaneousStartKeepsTheSimulatedGpusOfTheFirst) {
+  const std::string folder = site.folder() / "new";
+  std::filesystem::create_directory(folder);
+  const base::UniqueFd first(::open(folder.c_str(), O_RDONLY | O_CLOEXEC));
+  ASSERT_EQ(::flock(first.get(), LOCK_EX), 0);
+  const Words create{Program("carma-simgpu"), "create", "--state", folder + "/gpus", "--shape"};
+  Words another = create, one = create;
+  another.insert(another.end(), {"1xA100-40GB", "--keep"});
+  one.emplace_back("2xA100-40GB");
+  Child second = Child::Start(another);
+  EXPECT_EQ(RunProgram(one).code, 0);
+  ASSERT_EQ(::flock(first.get(), LOCK_UN), 0);
+  const Ran refused = second.Wait();
+  EXPECT_EQ(refused.code, 1);
+  EXPECT_THAT(refused.err, HasSubstr("simulates 2xA100-40GB"));
 }
 
 TEST_F(Restart, AnUpgradeMayRemoveTheOldPrograms) {

@@ -1,15 +1,19 @@
 // carma-simgpu: creates and shows a simulated GPU server, and injects faults into it
 // (docs/inside/simgpu.md).
+#include <fcntl.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <functional>
 
 #include "base/file.h"
 #include "base/standard_streams.h"
+#include "base/unique_fd.h"
 #include "lab/simgpu/show.h"
 
 namespace {
@@ -58,7 +62,12 @@ std::optional<int> Keep(const Arguments& arguments) {
 }
 
 int Create(Arguments& arguments, Server*) {
+  carma::base::UniqueFd folder;
   if (arguments.keep) {
+    // Of two simultaneous calls, the second must keep the server that the first one creates.
+    const auto path = std::filesystem::path(arguments.state).parent_path() / ".";
+    folder.reset(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (folder) ::flock(folder.get(), LOCK_EX);
     if (const std::optional<int> kept = Keep(arguments)) return *kept;
   }
   arguments.options.origin_time_ms = arguments.origin_time_ms;
