@@ -23,21 +23,41 @@ constexpr double kMaxWatts = 100'000;
 struct Field {
   int number;
   std::string_view title;
+  DmonFields last = DmonFields::kFew;  // the shortest list that includes it
   const Counter* counter = nullptr;
   bool is_pci = false;
   bool is_power = false;  // W
 };
 
+DmonFields LastListWith(int counter) {
+  if (counter == 1002) return DmonFields::kFew;
+  const bool rare = counter == 1006 || counter == 1011 || counter == 1012;
+  return rare ? DmonFields::kAll : DmonFields::kCommon;
+}
+
 const std::vector<Field>& Fields() {
   static const std::vector<Field> kFields = [] {
     std::vector<Field> fields = {{.number = 57, .title = "PCBID", .is_pci = true}};
-    for (const Counter& counter : Counters())
-      fields.push_back({.number = counter.dcgm, .title = counter.dcgm_title, .counter = &counter});
+    for (const Counter& counter : Counters()) {
+      fields.push_back({.number = counter.dcgm,
+                        .title = counter.dcgm_title,
+                        .last = LastListWith(counter.dcgm),
+                        .counter = &counter});
+    }
     fields.push_back({.number = 155, .title = "POWER", .is_power = true});
     fields.push_back({.number = 156, .title = "TOTEC"});
     return fields;
   }();
   return kFields;
+}
+
+// Indexes into Fields(), in the requested order.
+std::vector<std::size_t> Requested(DmonFields list) {
+  std::vector<std::size_t> requested;
+  for (std::size_t i = 0; i < Fields().size(); ++i) {
+    if (Fields()[i].last >= list) requested.push_back(i);
+  }
+  return requested;
 }
 
 bool IsBlank(char c) {
@@ -92,10 +112,10 @@ std::string PciKey(std::string_view address) {
   return key;
 }
 
-std::string DmonFieldList() {
+std::string DmonFieldList(DmonFields fields) {
   std::string list;
-  for (const Field& field : Fields())
-    list += (list.empty() ? "" : ",") + std::to_string(field.number);
+  for (const std::size_t i : Requested(fields))
+    list += (list.empty() ? "" : ",") + std::to_string(Fields()[i].number);
   return list;
 }
 
@@ -127,11 +147,11 @@ void DmonParser::TakeTitles(std::string_view line) {
   }
   // The columns are in the requested order, so a column with an unknown title is identified by its
   // position.
-  if (columns_.size() != Fields().size()) return;
+  const std::vector<std::size_t> requested = Requested(fields_);
+  if (columns_.size() != requested.size()) return;
   for (std::size_t i = 0; i < columns_.size(); ++i) {
-    const bool taken =
-        std::ranges::any_of(columns_, [i](const Column& column) { return column.field == i; });
-    if (columns_[i].field == kNoColumn && !taken) columns_[i].field = i;
+    const bool taken = std::ranges::find(columns_, requested[i], &Column::field) != columns_.end();
+    if (columns_[i].field == kNoColumn && !taken) columns_[i].field = requested[i];
   }
 }
 

@@ -23,8 +23,15 @@ struct DmonRow {
 // The normalised form of a PCI address in any spelling. Empty if the text is not an address.
 std::string PciKey(std::string_view address);
 
+// Which fields to request. DCGM refuses the whole list if a GPU lacks one of its fields.
+enum class DmonFields {
+  kAll,
+  kCommon,  // without FP64 activity and NVLink, which many GPUs since Ampere lack
+  kFew,     // only PCI address, SM activity, power and energy
+};
+
 // The list of fields to request from `dcgmi`: "57,1002,…".
-std::string DmonFieldList();
+std::string DmonFieldList(DmonFields fields = DmonFields::kAll);
 
 // Accepts any bytes. Ignores rows before the first line of titles. Finds columns by title, or by
 // their position in DmonFieldList() if the title is unknown, because DCGM has renamed titles. A
@@ -32,6 +39,7 @@ std::string DmonFieldList();
 // DCGM's numbers for "not available".
 class DmonParser {
  public:
+  explicit DmonParser(DmonFields fields = DmonFields::kAll) : fields_(fields) {}
   // Returns the rows completed by these bytes, in order.
   std::vector<DmonRow> Feed(std::string_view bytes);
   // The last line that was neither a title line nor a row, in printable form. It may be an error
@@ -47,6 +55,7 @@ class DmonParser {
   void TakeTitles(std::string_view line);
   std::vector<std::string_view> Cells(std::string_view line) const;
 
+  DmonFields fields_;
   std::vector<Column> columns_;
   std::string line_;       // an incomplete line
   bool too_long_ = false;  // the rest of this line is discarded

@@ -48,12 +48,12 @@ void DmonReader::Start(base::Time now) {
     return;
   }
   output_ = std::move(pipe->read);
-  parser_ = {};
+  parser_ = DmonParser(fields_);
   gave_rows_ = false;
   last_row_ = now;
   // The child gets its own process group so that its children can be killed too. If this process
   // dies, SIGPIPE kills the child when it writes its next row.
-  auto child = base::Spawn({options_.program, "dmon", "-e", DmonFieldList(), "-d",
+  auto child = base::Spawn({options_.program, "dmon", "-e", DmonFieldList(fields_), "-d",
                             std::to_string(options_.period.count())},
                            {.files = {"/dev/null", pipe->write.get(), pipe->write.get()}});
   if (!child)
@@ -71,6 +71,15 @@ void DmonReader::Stop(base::Time now, const std::string& why) {
   pause_ = gave_rows_ || pause_.count() == 0 ? options_.first_pause
                                              : std::min(2 * pause_, options_.longest_pause);
   next_start_ = now + pause_;
+}
+
+bool DmonReader::RequestFewer() {
+  if (gave_rows_ || !parser_.remark().contains("not supported")) return false;
+  // After the shortest list, the longest is tried again, because DCGM may have been updated.
+  fields_ = fields_ == DmonFields::kAll      ? DmonFields::kCommon
+            : fields_ == DmonFields::kCommon ? DmonFields::kFew
+                                             : DmonFields::kAll;
+  return fields_ != DmonFields::kAll;
 }
 
 void DmonReader::Keep(const std::vector<DmonRow>& rows, base::Time now) {
@@ -110,7 +119,12 @@ void DmonReader::Poll(base::Time now) {
     if (!running()) return;
   }
   if (looked_away) last_row_ = now;  // restarts the silence timer
-  if (!ReadAll(now, !looked_away)) return Stop(now, options_.program + " dmon has ended");
+  if (!ReadAll(now, !looked_away)) {
+    Stop(now, options_.program + " dmon has ended");
+    // Without a pause, because the list of GPUs is waiting for the first row.
+    if (RequestFewer()) Start(now);
+    return;
+  }
   if (now - last_row_ >= options_.silence) {
     Stop(now, options_.program + " dmon has been silent for " +
                   std::to_string(options_.silence.count() / 1'000) + " s");

@@ -34,9 +34,10 @@ class DmonReader {
   DmonReader(const DmonReader&) = delete;
   DmonReader& operator=(const DmonReader&) = delete;
 
-  // Starts or restarts the child when due, reads its output, and kills it if it hangs. Never
-  // blocks. Must be called at least once per period. After a pause of more than three periods, the
-  // output is discarded, because the age of its rows is unknown.
+  // Starts or restarts the child when due, reads its output, and kills it if it hangs. If DCGM
+  // refuses the list of fields, starts another child that requests fewer. Never blocks. Must be
+  // called at least once per period. After a pause of more than three periods, the output is
+  // discarded, because the age of its rows is unknown.
   void Poll(base::Time now);
   // Waits up to `longest` (real time) for output.
   void Wait(std::chrono::milliseconds longest) const;
@@ -56,12 +57,15 @@ class DmonReader {
   void Start(base::Time now);
   void Stop(base::Time now, const std::string& why);
   void Reap();
+  // Shortens the list of fields if DCGM has refused it. Returns false if there is no shorter one.
+  bool RequestFewer();
   // Returns false once the child has closed its output.
   bool ReadAll(base::Time now, bool keep);
   void Keep(const std::vector<DmonRow>& rows, base::Time now);
   base::Duration FreshFor() const { return 3 * options_.period; }
 
   DmonOptions options_;
+  DmonFields fields_ = DmonFields::kAll;
   DmonParser parser_;
   pid_t child_ = 0;
   std::vector<pid_t> ended_;  // killed, not yet reaped

@@ -152,6 +152,16 @@ TEST(DmonParser, FindsColumnsByTitleOrElseByPosition) {
   EXPECT_EQ(more[0].values.dram_active, 0.3);
 }
 
+TEST(DmonParser, FindsColumnsOfAShorterListByPosition) {
+  EXPECT_EQ(DmonFieldList(DmonFields::kCommon),
+            "57,1002,1003,1001,1004,1005,1007,1008,1009,1010,155,156");
+  EXPECT_EQ(DmonFieldList(DmonFields::kFew), "57,1002,155,156");
+  DmonParser parser(DmonFields::kFew);
+  const auto rows = parser.Feed(Line("#Entity", {"PCBID", "SMUTR", "POWER", "TOTEC"}) +
+                                Line("GPU 0", {"0000:07:00.0", "0.5", "214.5", "1234567"}));
+  EXPECT_EQ(rows.at(0).values.sm_active, 0.5);
+}
+
 TEST(DmonParser, TreatsOtherLinesAsRemarks) {
   const struct {
     const char* name;
@@ -236,6 +246,14 @@ class DmonChildTest : public ::testing::Test {
 
 constexpr const char* kServes = "cat rows; exec sleep 1000";
 
+// Like dcgmi, refuses the whole list if it contains a field that a GPU lacks.
+std::string ServesWithout(const std::string& field) {
+  return "case \"$3\" in *" + field +
+         "*) head -n 2 rows; echo Error setting watches. Result: -6: Feature not supported; echo; "
+         "exit 250;; esac; " +
+         kServes;
+}
+
 TEST_F(DmonChildTest, FindsFreshRowsByAddress) {
   DmonReader reader(Script(kServes));
   const base::Time now = base::FromMs(1'000'000);
@@ -274,6 +292,37 @@ TEST_F(DmonChildTest, RestartsAWorkingChildAfterAShortPause) {
              reader.Find("0000:07:00.0", 0, now) != nullptr;
     }));
     now += std::chrono::seconds(1);
+  }
+}
+
+TEST_F(DmonChildTest, RequestsFewerFieldsIfDcgmRefusesThem) {
+  const auto started = [](DmonFields fields) {
+    return "dmon -e " + DmonFieldList(fields) + " -d 1000\n";
+  };
+  const std::string two = started(DmonFields::kAll) + started(DmonFields::kCommon);
+  const struct {
+    const char* lacking;
+    std::string starts;
+  } cases[] = {{"1006", two}, {"1011", two}, {"1004", two + started(DmonFields::kFew)}};
+  const base::Time now = base::FromMs(1'000'000);
+  for (const auto& c : cases) {
+    SCOPED_TRACE(c.lacking);
+    std::filesystem::remove(folder_ + "/starts");
+    DmonReader reader(Script(ServesWithout(c.lacking)));
+    ASSERT_TRUE(Until(reader, now, [&] { return reader.Find("0000:07:00.0", 0, now) != nullptr; }))
+        << "without a pause";
+    EXPECT_EQ(reader.trouble(), "");
+    EXPECT_EQ(*base::ReadFile(folder_ + "/starts", 1'000), c.starts);
+  }
+}
+
+TEST_F(DmonChildTest, RequestsAllFieldsAgainIfDcgmRefusesEachList) {
+  DmonReader reader(Script(ServesWithout("1002")));
+  base::Time now = base::FromMs(1'000'000);
+  for (const std::size_t starts : {3, 6}) {
+    ASSERT_TRUE(Until(reader, now, [&] { return !reader.running() && Starts() == starts; }));
+    EXPECT_THAT(reader.trouble(), HasSubstr("Feature not supported"));
+    now += std::chrono::minutes(1);
   }
 }
 
@@ -375,6 +424,13 @@ TEST_F(CombinedProbeTest, UsesDcgmIfTheDriverHasNoCounters) {
   const Reading stale = MustRead(0);
   EXPECT_EQ(stale.counters, CounterSource::kNone);
   EXPECT_FALSE(stale.sm_active);
+}
+
+TEST_F(CombinedProbeTest, ListsSmActivityIfDcgmRefusesOtherFields) {
+  Make(ServesWithout("1006"), {false, false});
+  const auto devices = probe_->Devices();
+  ASSERT_TRUE(devices);
+  EXPECT_TRUE((*devices)[0].reports_sm_activity);
 }
 
 TEST_F(CombinedProbeTest, StartsNoChildIfTheDriverHasCounters) {
