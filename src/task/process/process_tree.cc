@@ -61,6 +61,7 @@ bool BelongsTo(pid_t pid, uid_t uid) {
 }
 
 std::vector<base::ProcessStat> Descendants(pid_t root) {
+  if (root <= 0) return {};  // the kernel is the parent of pid 1, and thus of all processes
   std::multimap<pid_t, base::ProcessStat> by_parent;
   for (const pid_t pid : AllProcesses()) {
     std::optional<base::ProcessStat> stat = base::ReadProcessStat(pid);

@@ -11,9 +11,9 @@
 
 namespace carma::task {
 
-// Descendants of `root` in any session, excluding zombies. New processes may be missed if they
-// start during the call, so repeat it until it returns none. Costs one small read per process on
-// the machine.
+// Descendants of `root` in any session, excluding zombies; none if `root` is not positive. New
+// processes may be missed if they start during the call, so repeat it until it returns none. Costs
+// one small read per process on the machine.
 std::vector<base::ProcessStat> Descendants(pid_t root);
 
 // Returns true if the process belongs to this user. Check this before acting on a process's

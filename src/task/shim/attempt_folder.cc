@@ -234,8 +234,10 @@ Outcome SettleAttempt(const KnownAttempt& attempt, const CgroupBase& cgroup) {
   outcome.shim = owner.process;
   outcome.started = ReadStarted(dir);
   Result<ShimReport> report = ReadPart(dir, kExitFile, kReportReserveBytes, ParseShimReport);
-  if (!report && CannotReadNow(report.error())) return Unknown(report.error());
-  if (report) {
+  if (!report && CannotReadNow(report.error())) {
+    outcome.kind = OutcomeKind::kUnknown;
+    outcome.text = report.error().message;
+  } else if (report) {
     outcome.kind = OutcomeKind::kReported;
     outcome.report = std::move(*report);
   } else if (lives) {

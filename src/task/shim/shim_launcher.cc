@@ -172,7 +172,7 @@ void ShimLauncher::Start(LaunchOrder order) {
 void ShimLauncher::Signal(const Attempt& attempt, int number) {
   if (attempt.shim_fd) {
     base::SendSignal(attempt.shim_fd, number);
-  } else if (!attempt.adopted && attempt.shim.pid > 0) {
+  } else if (!attempt.adopted && !attempt.unsettled && attempt.shim.pid > 0) {
     ::kill(attempt.shim.pid, number);  // safe, because our child is not yet reaped
   } else {
     Tell(attempt.shim, {number});
@@ -231,6 +231,9 @@ void ShimLauncher::LimitMemory(core::TaskId id, int attempt,
 
 // Kills the shim's task first, while its processes are still descendants of the shim.
 void ShimLauncher::KillHung(Attempt& attempt) {
+  attempt.kill_at = SteadyClock::now() + kKillAgain;
+  // The shim may be unknown, because its folder cannot be read, or its pid may have been reused.
+  if (!MayLive(attempt.shim)) return;
   base::LogWarn("shim_hangs", {Field{"task", attempt.id}, Field{"attempt", attempt.number},
                                Field{"pid", attempt.shim.pid}});
   if (!options_.cgroup.path.empty())
@@ -238,7 +241,6 @@ void ShimLauncher::KillHung(Attempt& attempt) {
   for (const base::ProcessStat& process : Descendants(attempt.shim.pid))
     Tell(process.id, {SIGKILL});
   Tell(attempt.shim, {SIGKILL});
-  attempt.kill_at = SteadyClock::now() + kKillAgain;
 }
 
 void ShimLauncher::Adopt(const KnownAttempt& attempt) {
@@ -264,11 +266,15 @@ void ShimLauncher::Settle(Attempt attempt) {
         attempt.shim_fd = base::OpenPidfd(outcome.shim.pid);
         // Another process may have reused the PID before the descriptor was opened. If the shim is
         // still alive, the descriptor refers to it.
-        if (MayLive(outcome.shim)) return Track(std::move(attempt));
+        if (MayLive(outcome.shim)) {
+          if (attempt.kill_at) Signal(attempt, StopSignal());  // the shim was unknown until now
+          return Track(std::move(attempt));
+        }
         break;  // the shim has just exited; the next check reads what it left
       }
       case OutcomeKind::kUnknown:
         attempt.unsettled = true;
+        if (outcome.shim.pid > 0) attempt.shim = outcome.shim;
         return Track(std::move(attempt));
       case OutcomeKind::kReported:
         return Push(EventOf(attempt, outcome.report));

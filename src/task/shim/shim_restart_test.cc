@@ -2,6 +2,7 @@
 // exits.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -149,6 +150,30 @@ TEST_F(ShimRestartTest, AShimThatHangsIsKilledWithItsTask) {
     EXPECT_TRUE(Gone(started.process));
     EXPECT_TRUE(Gone(other));
   }
+}
+
+TEST_F(ShimRestartTest, AStopReachesATaskThoughItsFolderCannotBeRead) {
+  for (const char* name : {kExitFile, kOwnerFile}) {
+    LaunchOrder order = Order("exec sleep 1000");
+    order.attempt = name == kExitFile ? 1 : 2;
+    order.attempt_dir = root_ + "/attempts/5/" + std::to_string(order.attempt);
+    order.kill_grace = base::Duration(3'600'000);
+    launcher_->Start(order);
+    NextStarted();
+    Restart();
+    const std::string file = order.attempt_dir + "/" + name, aside = file + ".aside";
+    if (name == kOwnerFile) ::rename(file.c_str(), aside.c_str());
+    ASSERT_EQ(::mknod(file.c_str(), S_IFSOCK | 0600, 0), 0);  // fails to open, as on a bad disk
+    launcher_->Adopt({kTask, order.attempt, order.attempt_dir, ::getuid(), true});
+    launcher_->Stop(kTask, order.attempt);
+    if (name == kOwnerFile) ::rename(aside.c_str(), file.c_str());
+    NextStarted();
+    EXPECT_EQ(NextExited().signal, SIGTERM) << name;
+  }
+}
+
+TEST(Descendants, AnUnknownProcessHasNone) {
+  EXPECT_TRUE(Descendants(0).empty()) << "the parent of all processes";
 }
 
 TEST_F(ShimRestartTest, ARunningTaskIsNotLostWithoutDescriptors) {
