@@ -382,6 +382,17 @@ TEST_F(SharingTest, TasksThatAreNoMpsClientsNeedNoServer) {
   EXPECT_THAT(servers_.clients, IsEmpty());
 }
 
+TEST_F(SharingTest, AnExclusiveTaskSubmittedByAClientHasNoneOfItsMpsSettings) {
+  Submit([](task::TaskSpec& spec) {
+    spec.exclusive = true;
+    spec.environment = {{"CUDA_MPS_PIPE_DIRECTORY", "/m/1000/GPU0"},
+                        {"CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", "0=5000M"}};
+  });
+  ASSERT_EQ(launcher_.started.size(), 1U);
+  EXPECT_THAT(launcher_.started[0].spec.environment, IsEmpty());
+  EXPECT_EQ(launcher_.started[0].extra_environment.at("CUDA_MPS_PIPE_DIRECTORY"), "/dev/null");
+}
+
 TEST_F(SharingTest, AnImmediateRestartRemovesTheFolderOfTheLastAttempt) {
   const core::TaskId id = Client();
   engine_->Post(core::GpuHealthChanged{core::GpuIndex{0}, false, true, "fell off the bus"});

@@ -242,6 +242,7 @@ Result<task::LaunchOrder> Starts::OrderFor(const core::StartTask& start) {
   order.attempt = start.attempt;
   order.attempt_dir = AttemptDir(start.id, start.attempt);
   order.spec = std::move(spec);
+  task::EraseInheritedMps(options_.mps_dir, order.spec.environment);
   order.spec.stdout_path = stored.stdout_path;
   order.spec.stderr_path = stored.stderr_path;
   order.uid = stored.record.request->uid;

@@ -108,6 +108,18 @@ std::map<std::string, std::string> WithoutMpsEnvironment() {
   return {{"CUDA_MPS_PIPE_DIRECTORY", "/dev/null"}};
 }
 
+void EraseInheritedMps(const std::string& dir, std::map<std::string, std::string>& environment) {
+  const auto pipes = environment.find("CUDA_MPS_PIPE_DIRECTORY");
+  if (dir.empty() || pipes == environment.end() || !pipes->second.starts_with(dir + "/")) return;
+  // The submitting task's own start has bound the folder for Apptainer.
+  if (const auto bound = environment.find("APPTAINER_BIND"); bound != environment.end()) {
+    std::vector<std::string_view> binds = base::Split(bound->second, ',');
+    std::erase(binds, pipes->second);
+    bound->second = base::Join(std::vector<std::string>(binds.begin(), binds.end()), ",");
+  }
+  std::erase_if(environment, [](const auto& each) { return each.first.starts_with("CUDA_MPS_"); });
+}
+
 Result<std::vector<pid_t>> ParseMpsPids(std::string_view text) {
   std::vector<pid_t> pids;
   for (const std::string_view each : base::Split(text, '\n')) {

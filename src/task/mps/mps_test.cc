@@ -71,6 +71,23 @@ TEST(MpsEnvironment, HasTheFoldersAndOnlyTheExistingLimits) {
   EXPECT_THAT(WithoutMpsEnvironment(), ElementsAre(Pair("CUDA_MPS_PIPE_DIRECTORY", "/dev/null")));
 }
 
+TEST(MpsEnvironment, IsNotInheritedFromATaskThatSubmitsAnother) {
+  std::map<std::string, std::string> task = MpsClientEnvironment(
+      "/m", {1000, 1000, "GPU-0"}, {.memory_limit_mib = 6'144, .thread_percent = 30}, false);
+  task["APPTAINER_BIND"] = "/data,/m/1000/GPU0";
+  task["HOME"] = "/home/ada";
+  EraseInheritedMps("/m", task);
+  EXPECT_THAT(task,
+              UnorderedElementsAre(Pair("APPTAINER_BIND", "/data"), Pair("HOME", "/home/ada")));
+  const std::map<std::string, std::string> own{{"CUDA_MPS_PIPE_DIRECTORY", "/mine"},
+                                               {"CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", "50"}};
+  for (const char* dir : {"/m", ""}) {
+    std::map<std::string, std::string> kept = own;
+    EraseInheritedMps(dir, kept);
+    EXPECT_EQ(kept, own) << "the user's own server";
+  }
+}
+
 TEST(MpsAnswers, ParsesListsOfProcesses) {
   EXPECT_THAT(ParseMpsPids("").value(), ElementsAre());
   EXPECT_THAT(ParseMpsPids("4711\n\n 4712 \n").value(), ElementsAre(4711, 4712));
