@@ -56,6 +56,7 @@ struct Attempt : KnownAttempt {
   bool unsettled = false;     // the shim is gone or never existed, so the folder must be read again
   std::optional<base::Duration> grace;             // empty: as in the attempt's order
   std::optional<SteadyClock::time_point> kill_at;  // set once the attempt was asked to stop
+  int kill_rounds = 0;  // how often the processes of a hung attempt were killed
 };
 
 class ShimLauncher final : public Launcher {
@@ -229,18 +230,25 @@ void ShimLauncher::LimitMemory(core::TaskId id, int attempt,
     Signal(*found, LimitSignal());
 }
 
-// Kills the shim's task first, while its processes are still descendants of the shim.
+// Kills the shim only once its task has no processes left. While one of them survives even SIGKILL,
+// for example in a driver that hangs, the task keeps its GPUs.
 void ShimLauncher::KillHung(Attempt& attempt) {
   attempt.kill_at = SteadyClock::now() + kKillAgain;
   // The shim may be unknown, because its folder cannot be read, or its pid may have been reused.
   if (!MayLive(attempt.shim)) return;
-  base::LogWarn("shim_hangs", {Field{"task", attempt.id}, Field{"attempt", attempt.number},
-                               Field{"pid", attempt.shim.pid}});
   if (!options_.cgroup.path.empty())
     TaskCgroup::KillCgroup(GroupOf(attempt, options_.cgroup.path, attempt.shim.pid));
-  for (const base::ProcessStat& process : Descendants(attempt.shim.pid))
-    Tell(process.id, {SIGKILL});
-  Tell(attempt.shim, {SIGKILL});
+  const std::vector<base::ProcessStat> left = Descendants(attempt.shim.pid);
+  for (const base::ProcessStat& process : left) Tell(process.id, {SIGKILL});
+  ++attempt.kill_rounds;
+  if (left.empty()) {
+    base::LogWarn("shim_hangs", {Field{"task", attempt.id}, Field{"attempt", attempt.number},
+                                 Field{"pid", attempt.shim.pid}});
+    Tell(attempt.shim, {SIGKILL});
+  } else if (attempt.kill_rounds == 2) {
+    base::LogWarn("task_does_not_die", {Field{"task", attempt.id}, Field{"attempt", attempt.number},
+                                        Field{"pid", left.front().id.pid}});
+  }
 }
 
 void ShimLauncher::Adopt(const KnownAttempt& attempt) {

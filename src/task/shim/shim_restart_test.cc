@@ -1,6 +1,7 @@
 // Tests that tasks continue when the daemon exits, and that attempts end correctly when the shim
 // exits.
 #include <gtest/gtest.h>
+#include <sys/ptrace.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -8,6 +9,7 @@
 
 #include <chrono>
 #include <csignal>
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -150,6 +152,25 @@ TEST_F(ShimRestartTest, AShimThatHangsIsKilledWithItsTask) {
     EXPECT_TRUE(Gone(started.process));
     EXPECT_TRUE(Gone(other));
   }
+}
+
+TEST_F(ShimRestartTest, ATaskWithAProcessThatSurvivesAKillIsNotLost) {
+  launcher_ = MakeShimLauncher({ShimPath(), FindCgroupBase(), base::Duration(100)}).value();
+  launcher_->Start(Order("exec sleep 1000"));
+  const pid_t task = NextStarted().process.pid;
+  // A killed process does not exit before its tracer has noticed, as if a driver hung.
+  constexpr std::intptr_t kStopAtExit = PTRACE_O_TRACEEXIT;
+  if (::ptrace(PTRACE_SEIZE, task, nullptr, kStopAtExit) != 0) GTEST_SKIP() << "no ptrace()";
+  launcher_->Stop(kTask, 1);
+  // The launcher wakes up once for each time that it kills the task.
+  for (int wakes = 0; wakes < 3 && events_.empty(); ++wakes) {
+    pollfd fd{launcher_->PollFd(), POLLIN, 0};
+    ::poll(&fd, 1, kPatienceMs);
+    launcher_->Poll([this](ShimEvent event) { events_.push_back(std::move(event)); });
+  }
+  ::waitpid(task, nullptr, __WALL);
+  ::ptrace(PTRACE_DETACH, task, nullptr, nullptr);
+  EXPECT_FALSE(NextExited().lost);
 }
 
 TEST_F(ShimRestartTest, AStopReachesATaskThoughItsFolderCannotBeRead) {
