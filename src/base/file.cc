@@ -172,6 +172,12 @@ bool Exists(const std::string& path) {
   return ::access(path.c_str(), F_OK) == 0;
 }
 
+Result<bool> CheckExists(const std::string& path) {
+  if (Exists(path)) return true;
+  if (errno == ENOENT || errno == ENOTDIR) return false;
+  return FailErrno(errno, path);
+}
+
 bool IsFolder(const std::string& path) {
   struct stat facts {};
   return ::stat(path.c_str(), &facts) == 0 && S_ISDIR(facts.st_mode);

@@ -156,7 +156,9 @@ Outcome NeverBegan(std::string text) {
 // Makes sure that no shim will run the attempt. Returns empty if a shim claimed the attempt first.
 std::optional<Outcome> Abandon(const std::string& dir) {
   // A shim is started only after its folder has been created.
-  if (!base::Exists(dir)) return NeverBegan("carmad exited before the task was started");
+  const Result<bool> prepared = base::CheckExists(dir);
+  if (!prepared) return Unknown(prepared.error());
+  if (!*prepared) return NeverBegan("carmad exited before the task was started");
   const std::string complaint = LastComplaint(dir);
   const std::string text =
       complaint.empty() ? "its shim exited before the task started" : complaint;
@@ -167,7 +169,9 @@ std::optional<Outcome> Abandon(const std::string& dir) {
   // after it has claimed the attempt. So if no claim is visible after the removal, no shim will
   // ever run this attempt.
   ::unlink((dir + "/" + kOrderFile).c_str());
-  if (base::Exists(dir + "/" + kOwnerFile)) return std::nullopt;
+  const Result<bool> owned = base::CheckExists(dir + "/" + kOwnerFile);
+  if (!owned) return Unknown(owned.error());
+  if (*owned) return std::nullopt;
   return NeverBegan(text);
 }
 
@@ -217,10 +221,13 @@ Result<Unit> StateStop(const std::string& attempt_dir, const std::string& why) {
 Outcome SettleAttempt(const KnownAttempt& attempt, const CgroupBase& cgroup) {
   const std::string& dir = attempt.dir;
   Outcome outcome;
-  if (!base::Exists(dir + "/" + kOwnerFile)) {
-    const std::vector<base::ProcessId> shims = base::Exists(dir)
-                                                   ? std::vector<base::ProcessId>()
-                                                   : ProcessesWithArgument(::geteuid(), dir);
+  const Result<bool> owned = base::CheckExists(dir + "/" + kOwnerFile);
+  if (!owned) return Unknown(owned.error());
+  if (!*owned) {
+    const Result<bool> prepared = base::CheckExists(dir);
+    if (!prepared) return Unknown(prepared.error());
+    const std::vector<base::ProcessId> shims =
+        *prepared ? std::vector<base::ProcessId>() : ProcessesWithArgument(::geteuid(), dir);
     if (attempt.started || !shims.empty()) return Vanished(attempt, cgroup, shims);
     if (std::optional<Outcome> abandoned = Abandon(dir)) return *abandoned;
   }

@@ -466,8 +466,8 @@ void Shim::TellStarted(pid_t main) {
   AnswerEarly(line);
 }
 
-// Retries until it succeeds or the folder is gone, because only the report proves that the task
-// ended.
+// Retries until it succeeds, because only the report proves that the task ended, or the folder is
+// gone, because no program would look for the report anywhere else.
 void Shim::LeaveReport(const ShimReport& report) {
   const std::string text = ToText(report);
   for (int wait_ms = kFirstRetryMs; true; wait_ms = std::min(wait_ms * 2, kLastRetryMs)) {
@@ -476,7 +476,7 @@ void Shim::LeaveReport(const ShimReport& report) {
     std::fprintf(stderr, "carma-shim: %s\n", written.error().message.c_str());
     // A daemon that is still connected need not wait until the report is on disk.
     if (wait_ms == kFirstRetryMs) AnswerEarly(text);
-    if (!base::IsFolder(dir_)) return;  // no program would look for the report anywhere else
+    if (!base::CheckExists(dir_ + "/.").value_or(true)) return;
     if (written.error().code == ErrorCode::kNotFound)
       (void)exit_file_.Reserve(dir_, kExitFile, kReportReserveBytes);
     ::poll(nullptr, 0, wait_ms);

@@ -154,6 +154,21 @@ TEST_F(ShimRestartTest, AShimThatHangsIsKilledWithItsTask) {
   }
 }
 
+TEST_F(ShimRestartTest, ARunningTaskIsNotLostIfTheDiskHidesItsFolder) {
+  launcher_->Start(Order("echo up > $TELL; read x < $GO; exit $x"));
+  NextStarted();
+  EXPECT_EQ(Told(), "up");
+  Restart();
+  const std::string owner = Dir() + "/" + kOwnerFile, aside = owner + ".aside";
+  ASSERT_EQ(::rename(owner.c_str(), aside.c_str()), 0);
+  ASSERT_EQ(::symlink(owner.c_str(), owner.c_str()), 0);  // fails with ELOOP, not ENOENT
+  launcher_->Adopt({kTask, 1, Dir(), ::getuid(), true});
+  ASSERT_EQ(::rename(aside.c_str(), owner.c_str()), 0);
+  NextStarted();
+  Go("6");
+  EXPECT_EQ(NextExited().exit_code, 6);
+}
+
 TEST_F(ShimRestartTest, ATaskWithAProcessThatSurvivesAKillIsNotLost) {
   launcher_ = MakeShimLauncher({ShimPath(), FindCgroupBase(), base::Duration(100)}).value();
   launcher_->Start(Order("exec sleep 1000"));
