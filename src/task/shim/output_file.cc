@@ -89,24 +89,38 @@ void OutputFile::WritePart(std::string_view data) {
   }
 }
 
+bool OutputFile::WasMoved() const {
+  struct stat st {};
+  if (::stat(path_.c_str(), &st) != 0) return errno == ENOENT || errno == ENOTDIR;
+  return st.st_dev != device_ || st.st_ino != inode_;
+}
+
+bool OutputFile::Reopen(int flags) {
+  UniqueFd fresh(::open(path_.c_str(), kFlags | flags, kMode));
+  struct stat st {};
+  if (!fresh || ::fstat(fresh.get(), &st) != 0) return false;
+  fd_ = std::move(fresh);
+  device_ = st.st_dev;
+  inode_ = st.st_ino;
+  size_ = st.st_size;
+  if (!S_ISREG(st.st_mode)) limits_.max_bytes = 0;
+  return true;
+}
+
 void OutputFile::Rotate() {
   size_ = 0;
+  // A file that the user has moved is kept as it is.
+  if (WasMoved()) {
+    (void)Reopen(0);
+    return;
+  }
   bool moved = limits_.rotations > 0;
   for (int number = limits_.rotations - 1; number >= 0; --number) {
     const bool renamed =
         ::rename(Rotated(path_, number).c_str(), Rotated(path_, number + 1).c_str()) == 0;
     if (number == 0) moved = renamed;
   }
-  if (moved) {
-    UniqueFd fresh(::open(path_.c_str(), kFlags | O_EXCL, kMode));
-    struct stat st {};
-    if (fresh && ::fstat(fresh.get(), &st) == 0) {
-      fd_ = std::move(fresh);
-      device_ = st.st_dev;
-      inode_ = st.st_ino;
-      return;
-    }
-  }
+  if (moved && Reopen(O_EXCL)) return;
   // The file could not be moved aside, because no older files are allowed or the user may not write
   // to the folder. Empty it instead to stay within the limit.
   if (::ftruncate(fd_.get(), 0) != 0) limits_.max_bytes = 0;

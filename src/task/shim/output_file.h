@@ -40,6 +40,9 @@ class OutputFile {
   std::size_t Room(std::string_view data) const;
   void WritePart(std::string_view data);
   void Rotate();
+  bool WasMoved() const;  // true if the user has moved or deleted the file
+  // Continues in the file that now has the path, or in a new one. Returns false on failure.
+  bool Reopen(int flags);
 
   std::string path_;
   Limits limits_;

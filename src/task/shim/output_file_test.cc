@@ -69,6 +69,25 @@ TEST(OutputFile, WithoutRotationsTheFileIsEmptied) {
   EXPECT_FALSE(base::Exists(path + ".1"));
 }
 
+TEST(OutputFile, AFileThatTheUserMovesIsKeptAndANewOneIsMade) {
+  for (const int rotations : {0, 1}) {
+    const std::string dir = TempDir(), path = dir + "/out", kept = dir + "/kept";
+    const OutputFile::Limits limits{.max_bytes = 10, .rotations = rotations};
+    OutputFile file = OutputFile::Open(path, false, limits).value();
+    file.Write("one\n");
+    ASSERT_EQ(::rename(path.c_str(), kept.c_str()), 0);
+    file.Write("two\n");
+    EXPECT_EQ(Read(kept), "one\ntwo\n") << "as with any program";
+    file.Write("three\n");
+    EXPECT_EQ(Read(kept), "one\ntwo\n");
+    EXPECT_EQ(Read(path), "three\n");
+    file.Write("four\n");
+    EXPECT_EQ(Read(path), "four\n") << "the limit holds for the new file";
+    EXPECT_EQ(Read(kept), "one\ntwo\n");
+    EXPECT_EQ(file.dropped_bytes(), 0);
+  }
+}
+
 TEST(OutputFile, AcceptsDevicesAndDoesNotRotateThem) {
   OutputFile file = OutputFile::Open("/dev/null", false, {.max_bytes = 1, .rotations = 1}).value();
   file.Write("much more than one byte\n");
