@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cstdlib>
 
@@ -86,6 +87,17 @@ TEST(OutputFile, AFileThatTheUserMovesIsKeptAndANewOneIsMade) {
     EXPECT_EQ(Read(kept), "one\ntwo\n");
     EXPECT_EQ(file.dropped_bytes(), 0);
   }
+}
+
+TEST(OutputFile, ALinkStaysALinkAndTheFileItselfIsRotated) {
+  const std::string dir = TempDir(), link = dir + "/link";
+  ASSERT_EQ(::symlink((dir + "/real").c_str(), link.c_str()), 0);
+  OutputFile file = OutputFile::Open(link, false, {.max_bytes = 6, .rotations = 1}).value();
+  file.Write("older\nnewer\n");
+  EXPECT_EQ(Read(dir + "/real.1"), "older\n");
+  EXPECT_EQ(Read(dir + "/real"), "newer\n");
+  EXPECT_EQ(Read(link), "newer\n");
+  EXPECT_FALSE(base::Exists(link + ".1"));
 }
 
 TEST(OutputFile, AcceptsDevicesAndDoesNotRotateThem) {
