@@ -424,6 +424,7 @@ TEST_F(SharingTest, AServerForAllGpusTakesTasksOfSeveralGpus) {
   const core::TaskId both = Submit([](task::TaskSpec& spec) { spec.gpus = 2; });
   ASSERT_EQ(servers_.clients.size(), 1U);
   EXPECT_EQ(servers_.clients[0].server.gpus, "GPU-0,GPU-1");
+  EXPECT_THAT(servers_.clients[0].gpus, UnorderedElementsAre("GPU-0", "GPU-1"));
   Answer(MpsPlace{});
   EXPECT_EQ(Record(both).attempt->sharing.method, SharingMethod::kMps);
   EXPECT_EQ(Record(both).attempt->sharing.note, "");

@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "base/text.h"
+#include "base/try.h"
 #include "daemon/engine/mps_client_check.h"
 #include "daemon/loop/alarm.h"
 #include "daemon/loop/background_worker.h"
@@ -161,9 +162,11 @@ void RealMpsServers::Attach(const MpsClient& client, Attached answer) {
   });
   Do<Result<MpsLook>>(
       entry,
-      [deadline = Clock::now() + options_.timeout, who, share = client.sm_share,
-       partitions = entry.partitions](const MpsControl& control) {
-        return partitions->Join(control, who, share, deadline);
+      [deadline = Clock::now() + options_.timeout, who, share = client.sm_share, gpus = client.gpus,
+       readable = options_.readable(entry.control->id().gpus), alone = entry.clients.size() == 1,
+       partitions = entry.partitions](const MpsControl& control) -> Result<MpsLook> {
+        CARMA_TRY(control.MakeShow(gpus, alone, deadline));
+        return partitions->Join(control.Showing(readable), who, share, deadline);
       },
       [this, who, first, answer = std::move(answer)](Entry& its, Result<MpsLook> looked) {
         if (first()) TakeLooked(its, who, std::move(looked), answer);
@@ -279,21 +282,13 @@ void RealMpsServers::EndSoon(Entry& entry) {
   entry.linger.Set(options_.linger, [this, &entry] { EndNow(entry); });
 }
 
-// Asks the server itself whether it has clients, because carmad may not know all of them. A
-// finished task may leave processes behind, and some clients may be older than the current
-// collocation.mps_servers setting.
-bool HasClients(const MpsControl& control, Clock::time_point deadline) {
-  const Result<std::optional<MpsServer>> server = control.Look(deadline);
-  return server && *server && (*server)->clients && !(*server)->clients->empty();
-}
-
 void RealMpsServers::EndNow(Entry& entry) {
   if (!entry.clients.empty()) return;
   entry.linger.Stop();
   Do<bool>(
       entry,
       [limit = options_.timeout](const MpsControl& control) {
-        const bool used = HasClients(control, Clock::now() + limit);
+        const bool used = control.HasClients(Clock::now() + limit);
         if (!used) control.Quit(Clock::now() + limit);
         return !used;
       },

@@ -28,6 +28,7 @@ struct MpsClient {
   task::MpsServerId server;
   double sm_share = 0;         // requested partition, as a share of the SMs; 0 if none
   std::string partition = {};  // partition of an adopted attempt, as in core::Sharing; or empty
+  std::vector<std::string> gpus = {};  // UUIDs of the attempt's GPUs; not needed to adopt it
 };
 
 class MpsServers {
@@ -80,6 +81,11 @@ struct MpsServersOptions {
   std::chrono::nanoseconds linger{60'000'000'000};
   // True if the GPU is closed. Called on the loop's thread.
   std::function<bool(const std::string& gpu_uuid)> is_closed = [](const auto&) { return false; };
+  // Returns those of a server's GPUs that can be read now, in the same format and order (see
+  // task::MpsControl::Showing). Called on the loop's thread.
+  std::function<std::string(const std::string& gpus)> readable = [](const auto& all) {
+    return all;
+  };
   std::chrono::nanoseconds probe{10'000'000'000};  // between two server checks; real time
   // Delay (real time) before retrying a failed start. Doubles with each further failure.
   std::chrono::nanoseconds backoff{30'000'000'000};

@@ -27,6 +27,9 @@ class MpsServersTest : public ::testing::Test {
     options_.probe = std::chrono::hours(1);
     options_.backoff = std::chrono::hours(1);
     options_.is_closed = [this](const std::string& gpu) { return gpu == closed_; };
+    options_.readable = [this](const std::string& gpus) {
+      return readable_.empty() ? gpus : readable_;
+    };
     Open();
   }
   ~MpsServersTest() override { base::SetLogLevel(base::LogLevel::kInfo); }
@@ -41,10 +44,11 @@ class MpsServersTest : public ::testing::Test {
     }
     return true;
   }
-  Result<MpsPlace> Attach(core::TaskId id, double sm_share = 0) {
+  Result<MpsPlace> Attach(core::TaskId id, double sm_share = 0, const std::string& gpu = "") {
     std::optional<Result<MpsPlace>> answer;
-    servers_->Attach({id, 1, fake_.id, sm_share},
-                     [&](Result<MpsPlace> given) { answer = std::move(given); });
+    MpsClient client{id, 1, fake_.id, sm_share};
+    if (!gpu.empty()) client.gpus = {gpu};
+    servers_->Attach(client, [&](Result<MpsPlace> given) { answer = std::move(given); });
     EXPECT_FALSE(answer) << "never called before Attach() returns";
     EXPECT_TRUE(Until([&] { return answer.has_value(); }));
     return answer.value_or(Fail(ErrorCode::kIo, "no answer"));
@@ -72,7 +76,8 @@ class MpsServersTest : public ::testing::Test {
   }
 
   task::FakeMps fake_;
-  std::string closed_;  // the closed GPU
+  std::string closed_;    // the closed GPU
+  std::string readable_;  // the readable GPUs; empty: all
   MpsServersOptions options_;
   std::shared_ptr<boost::asio::io_context> loop_ = std::make_shared<boost::asio::io_context>(1);
   std::unique_ptr<MpsServers> servers_;
@@ -330,6 +335,28 @@ TEST_F(MpsServersTest, AServerStaysForAWhileIfItsGpuWasOpenedAgain) {
   servers_->Detach(kFirst, 1);
   ASSERT_TRUE(Attach(kSecond));
   EXPECT_EQ(fake_.Read("/runs").find("-d"), fake_.Read("/runs").rfind("-d")) << "started once";
+}
+
+TEST_F(MpsServersTest, AServerLacksUnreadableGpusUntilItIsRestartedUnused) {
+  const std::string first = fake_.id.gpus;
+  const auto shows = [this](const std::string& gpus) {
+    return fake_.Read("/variables").contains("CUDA_VISIBLE_DEVICES=" + gpus + "\n");
+  };
+  fake_.id.gpus = "GPU-broken," + first;
+  readable_ = first;
+  ASSERT_TRUE(Attach(kFirst, 0, first));
+  EXPECT_TRUE(shows(first));
+  readable_.clear();
+  EXPECT_THAT(Attach(kSecond, 0, "GPU-broken").error().message,
+              HasSubstr("lacks one of the task's GPUs"));
+  EXPECT_TRUE(Attach(core::TaskId{3}, 0, first)) << "no back-off";
+  for (const core::TaskId id : {kFirst, core::TaskId{3}}) servers_->Detach(id, 1);
+  fake_.Write("/clients", "4711\n");
+  EXPECT_FALSE(Attach(kSecond, 0, "GPU-broken")) << "another process uses the server";
+  fake_.Remove("/clients");
+  EXPECT_TRUE(shows(first)) << "not restarted";
+  ASSERT_TRUE(Attach(kSecond, 0, "GPU-broken"));
+  EXPECT_TRUE(shows(fake_.id.gpus));
 }
 
 TEST_F(MpsServersTest, AFailedStartOfASharedServerAffectsAllUsers) {

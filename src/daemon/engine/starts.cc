@@ -225,6 +225,7 @@ void Starts::Launch(const core::StartTask& start) {
     return launcher_.Start(*std::move(order));
   }
   MpsClient client{start.id, start.attempt, MpsServerOf(*order)};
+  client.gpus = order->gpu_uuids;
   if (const core::TaskRecord* record = core_.Find(start.id); options_.sm_partitions && record)
     client.sm_share = record->request->sm_share.value_or(0);
   arranged_[core::Number(start.id)] = {*std::move(order), start, std::nullopt};

@@ -314,6 +314,11 @@ std::string Monitor::LostNow(core::GpuIndex gpu) const {
   return Of(gpu).lost_in_a_row > 0 ? Of(gpu).trouble : "";
 }
 
+bool Monitor::Readable(core::GpuIndex gpu) const {
+  const Device& device = Of(gpu);
+  return device.healthy && (device.last || devices_.at(core::Number(gpu)).trouble.empty());
+}
+
 std::int64_t Monitor::ObservedMib(core::GpuIndex gpu, core::TaskId task) const {
   const std::map<core::TaskId, TaskUse>& tasks = Use(gpu).tasks;
   const auto found = tasks.find(task);

@@ -138,6 +138,22 @@ TEST(Monitor, GivesNoVerdictOnGpusThatAreLeftAlone) {
   EXPECT_EQ(monitor.DriverState(), "ok");
 }
 
+TEST(Monitor, RemembersWhichGpusCouldNotBeRead) {
+  std::vector<gpu::DeviceInfo> devices{Device("GPU-a"), Device("GPU-b")};
+  devices[1].trouble.text = "Unknown Error";
+  Monitor monitor(devices, MonitorOptions{});
+  const auto readable = [&monitor] {
+    return std::pair(monitor.Readable(core::GpuIndex{0}), monitor.Readable(core::GpuIndex{1}));
+  };
+  monitor.Take(base::FromMs(0), {FullReadingAt(0, 0, 0, 0), std::nullopt});
+  EXPECT_EQ(readable(), std::pair(true, false)) << "GPU 1 is drained and never read";
+  monitor.Take(base::FromMs(1'000), {FullReadingAt(1, 0, 0, 0), FullReadingAt(1, 0, 0, 0)});
+  EXPECT_EQ(readable(), std::pair(true, true));
+  Take(monitor, 2, std::unexpected(gpu::ReadError(ErrorCode::kNotFound, "lost", "GPU-a")));
+  monitor.Take(base::FromMs(3'000), {std::nullopt, std::nullopt});
+  EXPECT_EQ(readable(), std::pair(false, true)) << "GPU 0 was drained after it was lost";
+}
+
 TEST(Monitor, ReportsNoOldTroubleOfAGpuThatIsLeftAlone) {
   Monitor monitor({Device("GPU-a"), Device("GPU-b")}, MonitorOptions{});
   monitor.DriverSilent({ErrorCode::kUnavailable, "hangs"});

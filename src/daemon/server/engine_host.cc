@@ -136,6 +136,14 @@ MpsServersOptions EngineHost::MakeMpsOptions() const {
     const std::optional<core::GpuIndex> gpu = engine_.GpuByUuid(gpu_uuid);
     return gpu && engine_.scheduler().Gpus(around_.clock.Now()).at(core::Number(*gpu)).drained;
   };
+  options.readable = [this](const std::string& gpus) {
+    std::string readable;
+    for (const std::string_view uuid : base::Split(gpus, ',')) {
+      const std::optional<core::GpuIndex> gpu = engine_.GpuByUuid(std::string(uuid));
+      if (gpu && monitor_.Readable(*gpu)) readable.append(readable.empty() ? "" : ",").append(uuid);
+    }
+    return readable;
+  };
   return options;
 }
 

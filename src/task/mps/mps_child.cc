@@ -99,7 +99,7 @@ std::vector<std::string> Environment(const MpsOrder& order, const UserInfo& user
   // variable.
   environment.try_emplace("CUDA_MPS_PROTOCOL_VERSION", "2");
   environment["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID";
-  environment["CUDA_VISIBLE_DEVICES"] = order.id.gpus;
+  environment.try_emplace("CUDA_VISIBLE_DEVICES", order.id.gpus);
   return ToBlock(environment);
 }
 

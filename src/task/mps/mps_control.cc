@@ -109,6 +109,29 @@ void Kill(const std::vector<base::ProcessId>& processes) {
 
 }  // namespace
 
+MpsControl MpsControl::Showing(const std::string& gpus) const {
+  MpsControl control = *this;
+  if (!gpus.empty()) control.setup_.environment["CUDA_VISIBLE_DEVICES"] = gpus;
+  return control;
+}
+
+Result<Unit> MpsControl::MakeShow(const std::vector<std::string>& gpus, bool unused,
+                                  Deadline deadline) const {
+  const std::optional<base::ProcessId> daemon = Daemon();
+  const std::string shown = daemon ? MpsVisibleGpus(daemon->pid) : "";
+  const auto shows = [all = base::Split(shown, ',')](const std::string& gpu) {
+    return std::ranges::find(all, gpu) != all.end();
+  };
+  if (shown.empty() || std::ranges::all_of(gpus, shows)) return Unit{};
+  if (!unused || HasClients(deadline)) {
+    return Fail(
+        ErrorCode::kConflict,
+        "the MPS server lacks one of the task's GPUs, which could not be read when it started");
+  }
+  Quit(deadline);
+  return Unit{};
+}
+
 std::optional<base::ProcessId> MpsControl::Daemon() const {
   const std::optional<pid_t> pid = MpsLockHolder(MpsPipeDir(setup_.dir, id_));
   if (!pid || !BelongsTo(*pid, id_.uid)) return std::nullopt;
@@ -302,6 +325,11 @@ base::Error MpsControl::WhyNoServer(const MpsLogMark& asked, const std::string& 
   if (text.empty()) text = base::Printable(base::Trim(said));
   if (text.empty()) text = "it printed nothing; see " + MpsLogDir(setup_.dir, id_);
   return {ErrorCode::kUnavailable, "the MPS server exited during startup: " + text};
+}
+
+bool MpsControl::HasClients(Deadline deadline) const {
+  const Result<std::optional<MpsServer>> server = Look(deadline);
+  return server && *server && (*server)->clients && !(*server)->clients->empty();
 }
 
 Result<Unit> MpsControl::TerminateClient(const MpsServer& server, pid_t client,

@@ -45,6 +45,15 @@ class MpsControl {
   MpsControl(MpsSetup setup, MpsServerId id)
       : setup_(std::move(setup)), id_(std::move(id)), logs_(setup_.dir, id_) {}
 
+  // Returns this control, but a daemon that it starts shows only these of the server's GPUs. CUDA
+  // ignores all GPUs after one that it cannot find, so GPUs that do not work must be left out.
+  // gpus: as in MpsServerId::gpus; empty for all.
+  MpsControl Showing(const std::string& gpus) const;
+  // Checks that the running daemon, if any, shows these GPUs. A daemon that was started while one
+  // of them was left out is stopped if it is unused. unused: no task uses the server, but other
+  // processes may. Returns kConflict if the server is used and lacks a GPU.
+  Result<Unit> MakeShow(const std::vector<std::string>& gpus, bool unused, Deadline deadline) const;
+
   // Finds the control daemon for the server's folder: the process that holds the folder's lock
   // (mps_files.h), if it belongs to the server's user. Does not contact the daemon.
   std::optional<base::ProcessId> Daemon() const;
@@ -63,6 +72,10 @@ class MpsControl {
   // known: the server found by the last call. If it is still running, one query is enough.
   Result<std::optional<MpsServer>> Look(
       Deadline deadline, const std::optional<base::ProcessId>& known = std::nullopt) const;
+  // Asks the server itself whether it has clients, because carmad may not know all of them. A
+  // finished task may leave processes behind, and some clients may be older than the current
+  // collocation.mps_servers setting.
+  bool HasClients(Deadline deadline) const;
   // Terminates the client's GPU context cleanly. The process continues and gets error 810.
   Result<Unit> TerminateClient(const MpsServer& server, pid_t client, Deadline deadline) const;
 

@@ -63,16 +63,24 @@ std::string ReadSince(const OpenLog& log, std::int64_t mark) {
   return text;
 }
 
+// A variable in the environment with which a process was started; empty if unknown. prefix: its
+// name and "=".
+std::string Variable(pid_t process, std::string_view prefix) {
+  const std::string environment =
+      base::ReadFile("/proc/" + std::to_string(process) + "/environ", 1 << 20).value_or("");
+  for (const std::string_view each : base::Split(environment, '\0')) {
+    if (each.starts_with(prefix)) return std::string(each.substr(prefix.size()));
+  }
+  return "";
+}
+
 }  // namespace
 
 bool MpsSpeaksThree(pid_t daemon) {
-  constexpr std::string_view kVariable = "CUDA_MPS_PROTOCOL_VERSION=";
-  const std::string process = "/proc/" + std::to_string(daemon);
-  const std::string environment = base::ReadFile(process + "/environ", 1 << 20).value_or("");
-  for (const std::string_view each : base::Split(environment, '\0')) {
-    if (each.starts_with(kVariable)) return each.substr(kVariable.size()) == "3";
-  }
-  const std::string line = base::ReadFile(process + "/cmdline", 1 << 16).value_or("");
+  const std::string version = Variable(daemon, "CUDA_MPS_PROTOCOL_VERSION=");
+  if (!version.empty()) return version == "3";
+  const std::string line =
+      base::ReadFile("/proc/" + std::to_string(daemon) + "/cmdline", 1 << 16).value_or("");
   std::string_view before;
   for (const std::string_view word : base::Split(line, '\0')) {
     if ((before == "-p" || before == "--protocol") && word == "3") return true;
@@ -80,6 +88,10 @@ bool MpsSpeaksThree(pid_t daemon) {
     before = word;
   }
   return false;
+}
+
+std::string MpsVisibleGpus(pid_t daemon) {
+  return Variable(daemon, "CUDA_VISIBLE_DEVICES=");
 }
 
 bool MpsDividesSms(pid_t daemon) {

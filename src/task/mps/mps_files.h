@@ -28,6 +28,10 @@ std::optional<pid_t> MpsLockHolder(const std::string& pipe_dir);
 // environment or, failing that, its options.
 bool MpsSpeaksThree(pid_t daemon);
 
+// The GPUs that a control daemon shows to its clients: its CUDA_VISIBLE_DEVICES, which cannot
+// change while it runs. Empty if unknown.
+std::string MpsVisibleGpus(pid_t daemon);
+
 // Returns true if a control daemon was started with static SM partitions, according to its options.
 // This cannot change while it runs.
 bool MpsDividesSms(pid_t daemon);
