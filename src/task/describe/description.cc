@@ -121,8 +121,11 @@ void ChooseMemory(const Draft& draft, TaskSpec& spec) {
 std::vector<std::string> FillEnvironment(const ExportPlan& plan, const SubmitterContext& context,
                                          TaskSpec& spec) {
   std::vector<std::string> left_out;
+  // With the variables of an enclosing Slurm job, the task would seem to be a part of that job.
+  const bool in_job = context.environment.contains("SLURM_JOB_ID");
   if (plan.all) {
     for (const auto& [name, value] : context.environment) {
+      if (in_job && IsSlurmVariable(name)) continue;
       if (base::IsUtf8(name) && base::IsUtf8(value)) {
         spec.environment.emplace(name, value);
       } else {
@@ -141,7 +144,7 @@ std::vector<std::string> FillEnvironment(const ExportPlan& plan, const Submitter
   return left_out;
 }
 
-// The task may have been submitted from a Slurm job, whose variables it must not inherit.
+// Replaces Slurm's variables that were set for the submission.
 void FillSlurm(const SlurmWords& words, const SubmitterContext& context, TaskSpec& spec) {
   spec.slurm = true;
   std::erase_if(spec.environment, [](const auto& each) { return IsSlurmVariable(each.first); });

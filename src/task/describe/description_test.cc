@@ -257,6 +257,21 @@ TEST(Description, ExportsTheRequestedVariables) {
             (Map{{"PATH", "/bin"}, {"LANG", "de"}, {"SECRET", "s"}}));
 }
 
+TEST(Description, LeavesOutTheVariablesOfAnEnclosingSlurmJob) {
+  SubmitterContext context = Eve();
+  context.environment = {{"SLURM_CONF", "/etc/slurm.conf"}, {"HOME", "/home/eve"}};
+  Description outside;
+  outside.SetCommand({"true"});
+  EXPECT_EQ(outside.Finish(context).value()[0].environment, context.environment);
+  context.environment["SLURM_JOB_ID"] = "4";
+  context.environment["SLURM_NTASKS"] = "2";
+  Description inside;
+  inside.SetCommand({"true"});
+  ASSERT_TRUE(inside.Set("export", "ALL,SLURM_NTASKS"));
+  EXPECT_EQ(inside.Finish(context).value()[0].environment,
+            (std::map<std::string, std::string>{{"HOME", "/home/eve"}, {"SLURM_NTASKS", "2"}}));
+}
+
 TEST(Description, LeavesOutVariablesThatAreNotText) {
   Description description;
   description.SetCommand({"true"});
