@@ -130,7 +130,8 @@ class RealLeaseLauncher final : public LeaseLauncher {
       return Withdraw(
           id, "lease withdrawn: the task was stopped before any process adopted its grant", false);
     if (lease->kill_at) return;
-    SignalProcesses(*lease, SIGTERM, options_.daemon);
+    // A stopped process would get SIGTERM only once it continues.
+    for (const int number : {SIGTERM, SIGCONT}) SignalProcesses(*lease, number, options_.daemon);
     lease->kill_at = SteadyClock::now() + lease->grace;
     lease->leave_at = *lease->kill_at + options_.kill_limit;
     SetTimer();

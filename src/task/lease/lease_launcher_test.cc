@@ -231,6 +231,19 @@ TEST_F(LeaseLauncherTest, OnlyOneProcessAdoptsALease) {
   EXPECT_THAT(events_, IsEmpty()) << "the requester is not the holder";
 }
 
+TEST_F(LeaseLauncherTest, AStoppedProcessGetsTheStopSignalToo) {
+  Stranger stranger;
+  LaunchOrder order = Order(stranger.process());
+  order.kill_grace = base::Duration(2'000);
+  launcher_->Start(order);
+  ASSERT_TRUE(launcher_->AdoptLease(kTask, stranger.process()));
+  EXPECT_EQ(Next().kind, ShimEventKind::kStarted);
+  stranger.Stop();
+  launcher_->Stop(kTask, 1);
+  EXPECT_EQ(Next().kind, ShimEventKind::kExited);
+  EXPECT_EQ(WTERMSIG(stranger.End(0)), SIGTERM);
+}
+
 // The lease is for a step of a job, and this process is its keeper.
 TEST_F(LeaseLauncherTest, AnyProcessBelowTheKeeperMayAdopt) {
   const LeaseProcess keeper = *FindLeaseProcess(::getpid());
