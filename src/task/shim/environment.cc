@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "base/file.h"
 #include "base/host.h"
@@ -199,6 +200,12 @@ std::string Lookup(const Environment& environment, const std::string& name) {
 
 std::string StandInFolder() {
   return base::ExecutableDir() + "/../libexec/carma";
+}
+
+bool IsLoginShell(const Shebang& shebang) {
+  constexpr std::array<std::string_view, 5> kShells{"bash", "dash", "ksh", "sh", "zsh"};
+  return (shebang.argument == "-l" || shebang.argument == "--login") &&
+         std::ranges::find(kShells, base::BaseName(shebang.interpreter)) != kShells.end();
 }
 
 Result<Shebang> ParseShebang(std::string_view script) {

@@ -54,6 +54,8 @@ struct Shebang {
   std::string interpreter;  // absolute
   std::string argument;     // the rest of the line, passed as one argument by the kernel; or empty
 };
+// Returns true for a Bourne-like shell that reads the user's profile first, such as "/bin/bash -l".
+bool IsLoginShell(const Shebang& shebang);
 // Returns kInvalid, with a message for the submitter, if the line lacks "#!" or an absolute path or
 // has a DOS line ending.
 Result<Shebang> ParseShebang(std::string_view script);

@@ -195,5 +195,12 @@ TEST(Shebang, ParsesAsTheKernelDoes) {
   EXPECT_FALSE(ParseShebang("#!/bin/sh -" + std::string(5000, 'x')));
 }
 
+TEST(Shebang, KnowsLoginShells) {
+  for (const char* line : {"#!/bin/bash -l", "#!/bin/bash --login", "#!/usr/bin/zsh -l"})
+    EXPECT_TRUE(IsLoginShell(ParseShebang(line).value())) << line;
+  for (const char* line : {"#!/bin/bash", "#!/usr/bin/perl -l", "#!/bin/tcsh -l"})
+    EXPECT_FALSE(IsLoginShell(ParseShebang(line).value())) << line;
+}
+
 }  // namespace
 }  // namespace carma::task

@@ -309,7 +309,7 @@ std::expected<Unit, LaunchError> Shim::PlanScript() {
   plan_.argv = {shebang->interpreter};
   if (!shebang->argument.empty()) plan_.argv.push_back(shebang->argument);
   // A login shell's profile may replace PATH, so PATH is set inside the shell.
-  if (order_.spec.slurm && (shebang->argument == "-l" || shebang->argument == "--login"))
+  if (order_.spec.slurm && IsLoginShell(*shebang))
     plan_.argv.insert(plan_.argv.end(),
                       {"-c", fmt::format(R"(PATH='{}':$PATH; . "$0")", StandInFolder())});
   plan_.script_fd = script_.get();
