@@ -158,11 +158,13 @@ bool Carmad::End(std::int64_t id, const Ending& ending) const {
 // Slurm starts dependent jobs as soon as this job has ended, so this job must be requeued before it
 // ends.
 void Carmad::AwaitVerdict(std::int64_t id, const Ending& ending, bool told, int seconds) const {
-  const std::int64_t started = MonotonicMs();
+  const std::int64_t restarted = MonotonicMs() + kRestartS * std::int64_t{1000};
   bool gone = !told;
-  while (MonotonicMs() < started + (gone ? kRestartS : seconds) * std::int64_t{1000}) {
+  std::int64_t end = MonotonicMs() + seconds * std::int64_t{1000};
+  while (MonotonicMs() < (gone ? restarted : end)) {
     told = told || End(id, ending);
     const Standing now = StandingOf("GET", "/v1/leases/" + Number(id), "", kAnswerS);
+    if (gone && !now.gone) end = MonotonicMs() + seconds * std::int64_t{1000};
     gone = now.gone;
     const bool unknown = now.id == 0 && !now.away;
     const bool never_ran = now.state == "waiting" || now.state == "granted";

@@ -77,8 +77,8 @@ class Carmad {
   // that carmad reads after its restart, and returns false.
   bool End(std::int64_t id, const Ending& ending) const;
   // Waits until carmad has determined why the process exited and has finished any requeue of the
-  // job. Waits at most `seconds`, or kRestartS while no carmad listens. told: whether the earlier
-  // End() succeeded; if not, sends the report again.
+  // job. Waits up to kRestartS for a carmad that does not listen, and `seconds` once it does. told:
+  // whether the earlier End() succeeded; if not, sends the report again.
   void AwaitVerdict(std::int64_t id, const Ending& ending, bool told, int seconds) const;
 
  private:

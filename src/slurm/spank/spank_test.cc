@@ -5,10 +5,14 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdlib>
 #include <fstream>
+#include <string>
+#include <string_view>
 #include <thread>
+#include <vector>
 
 #include "slurm/spank/http.h"
 #include "slurm/spank/json.h"
@@ -160,6 +164,45 @@ TEST(SpankTail, DoesNotWaitForAStoppedChild) {
   EXPECT_EQ(ReadOfChild(child, ends[0], 200), "begun");
   EXPECT_NE(::kill(child, 0), 0) << "it has been killed";
   ::close(ends[0]);
+}
+
+// The daemon needs longer for its first response than a verdict may take.
+TEST(SpankLease, WaitsForTheRequeueOnceCarmadIsBack) {
+  std::string folder = ::testing::TempDir() + "/carma-spank-XXXXXX";
+  ASSERT_NE(::mkdtemp(folder.data()), nullptr);
+  const std::string path = folder + "/s";
+  const int listener = ::socket(AF_UNIX, SOCK_STREAM, 0);
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  path.copy(address.sun_path, sizeof address.sun_path - 1);
+  ASSERT_EQ(::bind(listener, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  ASSERT_EQ(::listen(listener, 4), 0);
+  std::vector<std::string> asked;
+  std::thread daemon([&] {
+    for (const std::string_view answer :
+         {"", "HTTP/1.1 200 OK\r\n\r\n{\"id\":7,\"state\":\"ended\",\"follows\":\"requeue\"}",
+          "HTTP/1.1 200 OK\r\n\r\n{\"id\":7}",
+          "HTTP/1.1 200 OK\r\n\r\n{\"id\":7,\"state\":\"ended\"}"}) {
+      const int caller = ::accept(listener, nullptr, nullptr);
+      if (caller < 0) return;
+      char buffer[4096];
+      const ssize_t count = ::read(caller, buffer, sizeof buffer);
+      const std::string request(buffer, static_cast<std::size_t>(std::max<ssize_t>(count, 0)));
+      asked.push_back(request.substr(0, request.find(" HTTP")));
+      // Without a response, the plug-in hangs up after 5 s.
+      if (answer.empty()) (void)!::read(caller, buffer, sizeof buffer);
+      (void)!::send(caller, answer.data(), answer.size(), MSG_NOSIGNAL);
+      ::close(caller);
+    }
+  });
+  Carmad(path).AwaitVerdict(7, {.status = 256}, false, 4);
+  ::shutdown(listener, SHUT_RDWR);
+  daemon.join();
+  ::close(listener);
+  EXPECT_EQ(asked, (std::vector<std::string>{"POST /v1/leases/7/end", "GET /v1/leases/7",
+                                             "POST /v1/leases/7/end", "GET /v1/leases/7"}));
+  ::unlink(path.c_str());
+  ::rmdir(folder.c_str());
 }
 
 // The daemon restarts while the plug-in sends its request: at first it does not listen, then it
