@@ -17,6 +17,10 @@ bool IsOfWaits(std::string_view admin_comment) {
   return admin_comment.starts_with(kFront);
 }
 
+bool IsWaiting(std::string_view admin_comment) {
+  return admin_comment.starts_with("carma: waiting ");
+}
+
 std::string WithNodeName(std::string text, std::string_view node) {
   if (const std::size_t at = text.find(kNodePlace); at != std::string::npos)
     text.replace(at, kNodePlace.size(), node);
@@ -25,6 +29,7 @@ std::string WithNodeName(std::string text, std::string_view node) {
 
 std::optional<WaitComments::Comment> WaitComments::Next(Moment now,
                                                         std::span<const WaitingJob> waiting) {
+  if (!begun_) begun_ = now;
   for (auto& [job, known] : known_) known.waits = false;
   const auto due = [&](const Known& known, const std::string& text) {
     if (known.forgotten) return false;
@@ -34,7 +39,8 @@ std::optional<WaitComments::Comment> WaitComments::Next(Moment now,
   std::map<std::uint64_t, Known>::iterator next = known_.end();
   std::string text;
   for (const WaitingJob& each : waiting) {
-    const auto [at, fresh] = known_.try_emplace(each.job, Known{now, now, "", true});
+    const auto [at, fresh] =
+        known_.try_emplace(each.job, Known{now, now, "", now - *begun_ < quiet_});
     at->second.waits = true;
     std::string told = fmt::format("carma: waiting for GPUs on {}: {}", kNodePlace,
                                    base::Printable(each.why, kMostOfReason));
@@ -51,7 +57,9 @@ std::optional<WaitComments::Comment> WaitComments::Next(Moment now,
     const Known over = at->second;
     const std::uint64_t job = at->first;
     at = known_.erase(at);
-    if (over.text.empty() || over.forgotten) continue;
+    if (over.forgotten || (over.text.empty() && !over.early)) continue;
+    if (over.text.empty())
+      return Comment{job, fmt::format("carma: waited for GPUs on {}", kNodePlace), false, true};
     return Comment{
         job,
         fmt::format("carma: waited {1} for GPUs on {0}", kNodePlace,

@@ -20,6 +20,8 @@ struct WaitingJob {
 // Returns true if the comment is about waiting and may therefore be replaced. Comments about
 // retries and comments written by people are kept.
 bool IsOfWaits(std::string_view admin_comment);
+// Returns true if the comment says that the job is still waiting.
+bool IsWaiting(std::string_view admin_comment);
 
 // Comments contain this placeholder instead of the node's Slurm name.
 inline constexpr std::string_view kNodePlace = "%n";
@@ -27,7 +29,7 @@ std::string WithNodeName(std::string text, std::string_view node);
 
 // Sets a job's comment once the job has waited for a while, then updates it at most once a minute
 // if the text has changed. Once the job stops waiting, replaces the comment with the total waiting
-// time.
+// time. A job that waits from the beginning may have a comment that was set before a restart.
 class WaitComments {
  public:
   using Moment = std::chrono::steady_clock::time_point;
@@ -35,6 +37,7 @@ class WaitComments {
     std::uint64_t job = 0;
     std::string text;  // contains kNodePlace
     bool waits = true;
+    bool only_if_waiting = false;  // to be set only if the present comment says that the job waits
     friend bool operator==(const Comment&, const Comment&) = default;
   };
   explicit WaitComments(std::chrono::milliseconds quiet) : quiet_(quiet) {}
@@ -47,11 +50,13 @@ class WaitComments {
  private:
   struct Known {
     Moment since, told;
-    std::string text;  // empty: no comment
+    std::string text;    // empty: no comment
+    bool early = false;  // waited from the beginning
     bool waits = true;
     bool forgotten = false;
   };
   const std::chrono::milliseconds quiet_;
+  std::optional<Moment> begun_;
   std::map<std::uint64_t, Known> known_;
 };
 

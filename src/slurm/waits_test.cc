@@ -32,6 +32,7 @@ TEST(WaitComments, AreRemovedAfterTheWait) {
   WaitComments comments(seconds(10));
   const WaitComments::Moment start{};
   const std::vector<WaitingJob> waiting{{10, "(WarmUp) a"}}, none;
+  comments.Next(start - seconds(10), none);
   comments.Next(start, waiting);
   EXPECT_FALSE(comments.Next(start + seconds(5), none)) << "there was no comment";
   comments.Next(start + seconds(6), waiting);
@@ -42,6 +43,15 @@ TEST(WaitComments, AreRemovedAfterTheWait) {
   EXPECT_EQ(over->text, "carma: waited 0:30 for GPUs on %n");
   EXPECT_TRUE(IsOfWaits(over->text));
   EXPECT_FALSE(comments.Next(start + seconds(40), none));
+}
+
+TEST(WaitComments, AreRemovedIfTheWaitBeganBeforeARestart) {
+  WaitComments comments(seconds(10));
+  const WaitComments::Moment start{};
+  comments.Next(start, std::vector<WaitingJob>{{10, "(WarmUp) a"}});
+  EXPECT_EQ(comments.Next(start + seconds(5), {}),
+            (WaitComments::Comment{10, "carma: waited for GPUs on %n", false, true}));
+  EXPECT_FALSE(comments.Next(start + seconds(7), {}));
 }
 
 TEST(WaitComments, NameTheNodeOnce) {

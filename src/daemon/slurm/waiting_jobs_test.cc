@@ -16,13 +16,14 @@ class WaitingJobsTest : public SlurmProgramsFixture {
     WriteText("line",
               "10|10_3|RUNNING|None|1|1|0|N/A|1|gpu07||main|(null)|cpu=1|9|" + text + "|\n");
   }
-  std::unique_ptr<WaitingJobs> Watch() {
+  // The job waits during the first `most` looks.
+  std::unique_ptr<WaitingJobs> Watch(std::chrono::seconds quiet = {}, int most = 1'000'000) {
     return std::make_unique<WaitingJobs>(
-        loop_, Programs(),
-        WaitingJobsOptions{"vm", std::chrono::milliseconds(1), std::chrono::milliseconds(0)},
-        [this] {
-          ++looks_;
-          return std::vector<slurm::WaitingJob>{{10, "(WarmUp) a"}};
+        loop_, Programs(), WaitingJobsOptions{"vm", std::chrono::milliseconds(1), quiet},
+        [this, most] {
+          std::vector<slurm::WaitingJob> waiting;
+          if (++looks_ <= most) waiting.push_back({10, "(WarmUp) a"});
+          return waiting;
         });
   }
   int looks_ = 0;
@@ -34,6 +35,20 @@ TEST_F(WaitingJobsTest, ShowsTheReasonAndTheSlurmNode) {
   ASSERT_TRUE(RunUntil([&] { return !Read("asked").empty(); }));
   EXPECT_EQ(Read("asked"),
             "update JobId=10_3 AdminComment=carma: waiting for GPUs on gpu07: (WarmUp) a\n");
+}
+
+TEST_F(WaitingJobsTest, EndsTheCommentOfAWaitThatBeganBeforeARestart) {
+  WriteComment("carma: waiting for GPUs on gpu07: (WarmUp) a");
+  const auto watched = Watch(std::chrono::hours(1), 1);
+  ASSERT_TRUE(RunUntil([&] { return !Read("asked").empty(); }));
+  EXPECT_EQ(Read("asked"), "update JobId=10_3 AdminComment=carma: waited for GPUs on gpu07\n");
+}
+
+TEST_F(WaitingJobsTest, SetsNoCommentAfterAShortWait) {
+  WriteComment("(null)");
+  const auto watched = Watch(std::chrono::hours(1), 1);
+  ASSERT_TRUE(RunUntil([&] { return looks_ > 4; }));
+  EXPECT_EQ(Read("asked"), "");
 }
 
 TEST_F(WaitingJobsTest, KeepsCommentsByPeople) {
