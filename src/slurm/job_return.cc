@@ -90,8 +90,8 @@ NextStep SendElsewhere(const Job& job) {
 
 NextStep Exclude(const JobReturn& back, const Job& job) {
   std::vector<std::string> words{"update", "JobId=" + job.name, "ExcNodeList=" + back.exclude};
-  if (job.admin_comment.empty() || IsOfWaits(job.admin_comment))
-    words.push_back("AdminComment=" + back.comment);
+  if (const auto comment = WithWait(job.admin_comment, back.comment))
+    words.push_back("AdminComment=" + *comment);
   return Run(ReturnStep::kRaise, std::move(words));
 }
 
@@ -118,6 +118,7 @@ NextStep NextElsewhere(const JobReturn& back, const Job& job, bool long_in_queue
 }  // namespace
 
 int RetriesToldIn(std::string_view admin_comment) {
+  admin_comment = WithoutWait(admin_comment);
   admin_comment.remove_prefix(OursIn(admin_comment));
   const std::size_t at = admin_comment.rfind(kRetry);
   if (at == std::string_view::npos) return 0;
@@ -136,7 +137,8 @@ JobReturn Begun(JobReturn back, const Job& job) {
   if (back.claim_gib > 0) {
     back.comment += fmt::format("{}{} of {}", kRetry, had + 1, back.retries);
   } else if (had > 0) {  // counting continues from this number
-    back.comment += job.admin_comment.substr(job.admin_comment.rfind(kRetry));
+    const std::string_view told = WithoutWait(job.admin_comment);
+    back.comment += told.substr(told.rfind(kRetry));
   }
   return back;
 }

@@ -247,6 +247,7 @@ TEST(JobReturn, CountsRetriesAcrossVictimRestarts) {
   EXPECT_EQ(RetriesToldIn("somebody's, retry 7 of 8"), 0);
   EXPECT_EQ(RetriesToldIn("carma: waiting for GPUs on n1"), 0);
   EXPECT_EQ(RetriesToldIn("carma: x, retry many"), 0);
+  EXPECT_EQ(RetriesToldIn("carma: x, retry 1 of 3 | carma: waited, retry 7 of 8"), 1);
   Job job = Seen("RUNNING", 1);
   job.admin_comment = Begun(Asked(), Seen("RUNNING", 0)).comment;
   const JobReturn innocent{.job = 10, .retries = 10, .comment = "carma: killed by a neighbour"};
@@ -328,6 +329,13 @@ TEST_F(JobElsewhere, ExcludesItsNodeAndIsWatchedToItsEnd) {
   Step();
   EXPECT_EQ(last.what, What::kWatch) << "it may still be requeued";
   EXPECT_EQ(Next(back, std::nullopt).what, What::kDone);
+}
+
+TEST_F(JobElsewhere, KeepsTheNumberOfItsRetry) {
+  job.admin_comment = "carma: x, retry 1 of 3 | carma: waiting for GPUs on n0: (SmBusy) a";
+  while (last.what != What::kWatch) Step();
+  EXPECT_EQ(job.admin_comment,
+            "carma: x, retry 1 of 3 | carma: waited for GPUs on n0; moving to another node");
 }
 
 TEST_F(JobElsewhere, MayUseItsNodeAgainOnceRequeued) {

@@ -7,18 +7,28 @@
 namespace carma::slurm {
 namespace {
 
-constexpr std::string_view kFront = "carma: wait";
+constexpr std::string_view kWait = "carma: wait";
+constexpr std::string_view kBesideWait = " | carma: wait";
 constexpr std::chrono::minutes kBetween{1};
 constexpr std::size_t kMostOfReason = 200;
 
 }  // namespace
 
-bool IsOfWaits(std::string_view admin_comment) {
-  return admin_comment.starts_with(kFront);
+std::string_view WithoutWait(std::string_view admin_comment) {
+  if (admin_comment.starts_with(kWait)) return {};
+  return admin_comment.substr(0, admin_comment.find(kBesideWait));
+}
+
+std::optional<std::string> WithWait(std::string_view admin_comment, std::string_view wait) {
+  const std::string_view others = WithoutWait(admin_comment);
+  if (others.empty()) return std::string(wait);
+  if (!others.starts_with("carma: ")) return std::nullopt;
+  return fmt::format("{} | {}", others, wait);
 }
 
 bool IsWaiting(std::string_view admin_comment) {
-  return admin_comment.starts_with("carma: waiting ");
+  admin_comment.remove_prefix(WithoutWait(admin_comment).size());
+  return admin_comment.find("carma: waiting ") != admin_comment.npos;
 }
 
 std::string WithNodeName(std::string text, std::string_view node) {

@@ -17,9 +17,11 @@ struct WaitingJob {
   std::string why;  // one line
 };
 
-// Returns true if the comment is about waiting and may therefore be replaced. Comments about
-// retries and comments written by people are kept.
-bool IsOfWaits(std::string_view admin_comment);
+// Returns the job's comment without CARMA's part about waiting, which follows any about retries.
+std::string_view WithoutWait(std::string_view admin_comment);
+// Returns the job's comment with `wait` as its part about waiting. Empty if a person wrote the
+// comment, which is kept.
+std::optional<std::string> WithWait(std::string_view admin_comment, std::string_view wait);
 // Returns true if the comment says that the job is still waiting.
 bool IsWaiting(std::string_view admin_comment);
 

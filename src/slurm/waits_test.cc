@@ -18,7 +18,7 @@ TEST(WaitComments, AreSetForLongWaitsOnceAMinute) {
   const auto first = comments.Next(start + seconds(10), waiting);
   ASSERT_TRUE(first);
   EXPECT_EQ(*first, (WaitComments::Comment{10, "carma: waiting for GPUs on %n: (WarmUp) a"}));
-  EXPECT_TRUE(IsOfWaits(first->text));
+  EXPECT_TRUE(IsWaiting(first->text));
   EXPECT_EQ(comments.Next(start + seconds(12), waiting)->job, 11U) << "one at a time";
   EXPECT_FALSE(comments.Next(start + seconds(14), waiting));
   waiting[0].why = "(SmBusy) c";
@@ -41,7 +41,8 @@ TEST(WaitComments, AreRemovedAfterTheWait) {
   ASSERT_TRUE(over);
   EXPECT_EQ(over->job, 10U);
   EXPECT_EQ(over->text, "carma: waited 0:30 for GPUs on %n");
-  EXPECT_TRUE(IsOfWaits(over->text));
+  EXPECT_FALSE(IsWaiting(over->text));
+  EXPECT_EQ(WithoutWait(over->text), "");
   EXPECT_FALSE(comments.Next(start + seconds(40), none));
 }
 
@@ -60,10 +61,19 @@ TEST(WaitComments, NameTheNodeOnce) {
   EXPECT_EQ(WithNodeName("of an older version", "n1"), "of an older version");
 }
 
-TEST(WaitComments, LeavesOtherCommentsAlone) {
-  EXPECT_FALSE(
-      IsOfWaits("carma: out of GPU memory on n1 (claim raised from 1.0G to 2.0G), retry 1 of 3"));
-  EXPECT_FALSE(IsOfWaits("ada: please leave"));
+TEST(WaitComments, LeaveOtherCommentsAlone) {
+  const std::string wait = "carma: waiting for GPUs on n1: (SmBusy) a, retry 9 of 9";
+  const std::string retry =
+      "carma: out of GPU memory on n1 (claim raised from 1.0G to 2.0G), retry 1 of 3";
+  EXPECT_EQ(WithWait("", wait), wait);
+  EXPECT_EQ(WithWait("carma: waited 0:30 for GPUs on n0", wait), wait);
+  EXPECT_EQ(WithWait(retry, wait), retry + " | " + wait);
+  EXPECT_EQ(WithWait(retry + " | " + wait, "carma: waited 0:30 for GPUs on n1"),
+            retry + " | carma: waited 0:30 for GPUs on n1");
+  EXPECT_EQ(WithoutWait(retry + " | " + wait), retry);
+  EXPECT_TRUE(IsWaiting(retry + " | " + wait));
+  EXPECT_FALSE(IsWaiting(retry));
+  EXPECT_EQ(WithWait("ada: please leave", wait), std::nullopt);
 }
 
 }  // namespace

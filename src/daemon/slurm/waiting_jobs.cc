@@ -15,9 +15,9 @@ Result<std::string> Tell(const SlurmPrograms& programs, const slurm::WaitComment
   if (comment.only_if_waiting && !slurm::IsWaiting(job->admin_comment)) return node;
   if ((comment.waits || comment.only_if_waiting) && job->nodes == 1 && !job->node_list.empty())
     node = job->node_list;
-  if (!job->admin_comment.empty() && !slurm::IsOfWaits(job->admin_comment)) return node;
-  CARMA_TRY(programs.Control(
-      {"update", "JobId=" + job->name, "AdminComment=" + slurm::WithNodeName(comment.text, node)}));
+  const auto text = slurm::WithWait(job->admin_comment, slurm::WithNodeName(comment.text, node));
+  if (!text) return node;
+  CARMA_TRY(programs.Control({"update", "JobId=" + job->name, "AdminComment=" + *text}));
   return node;
 }
 

@@ -37,6 +37,15 @@ TEST_F(WaitingJobsTest, ShowsTheReasonAndTheSlurmNode) {
             "update JobId=10_3 AdminComment=carma: waiting for GPUs on gpu07: (WarmUp) a\n");
 }
 
+TEST_F(WaitingJobsTest, AddsTheReasonToACommentAboutARetry) {
+  WriteComment("carma: out of GPU memory on gpu01, retry 1 of 3");
+  const auto watched = Watch();
+  ASSERT_TRUE(RunUntil([&] { return !Read("asked").empty(); }));
+  EXPECT_EQ(Read("asked"),
+            "update JobId=10_3 AdminComment=carma: out of GPU memory on gpu01, retry 1 of 3 | "
+            "carma: waiting for GPUs on gpu07: (WarmUp) a\n");
+}
+
 TEST_F(WaitingJobsTest, EndsTheCommentOfAWaitThatBeganBeforeARestart) {
   WriteComment("carma: waiting for GPUs on gpu07: (WarmUp) a");
   const auto watched = Watch(std::chrono::hours(1), 1);
