@@ -4,6 +4,7 @@
 #include <glob.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <memory>
 #include <thread>
@@ -122,6 +123,9 @@ SlurmFacts AskSlurm(Context& context, const std::string& node) {
   facts.submission = TextsOf(conf.substr(0, conf.rfind('/')) + "/job_submit.lua");
   const auto loaded = config::Load(config::StandardSources(std::nullopt, ::geteuid() == 0));
   facts.requeues = !loaded || loaded->settings.slurm_enabled;
+  if (const Called<api::StatusView> status = GetStatus(context.client()))
+    facts.restart = std::ranges::find(status->value.config_needs_restart, "slurm.enabled") !=
+                    status->value.config_needs_restart.end();
   facts.plugin = FindPlugin(PlugstackText(value("PlugStackConfig", "/etc/slurm/plugstack.conf")));
   if (!facts.plugin) return facts;
   PluginLine& line = *facts.plugin;

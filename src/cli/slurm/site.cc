@@ -153,10 +153,13 @@ Finding CheckSpreading(const SlurmFacts& facts) {
 }
 
 Finding CheckRetries(const SlurmFacts& facts) {
+  if (facts.restart)
+    return {"retries", Level::kWarn, "slurm.enabled has changed since carmad started",
+            "systemctl restart carmad"};
   if (!facts.requeues)
     return {"retries", Level::kWarn,
             "slurm.enabled is false: jobs that run out of GPU memory are not requeued",
-            "slurm.enabled = true in carma.toml"};
+            "slurm.enabled = true in carma.toml, and restart carmad"};
   constexpr std::string_view kName = "cred_expire=";
   constexpr std::int64_t kUsualS = 120, kLongS = 60;
   const std::string info = ValueOf(facts.config, "AuthInfo");

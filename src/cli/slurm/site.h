@@ -51,6 +51,7 @@ struct SlurmFacts {
   // Contents of Prolog, Epilog and job_submit.lua; empty if not readable on this host.
   std::string prolog, epilog, submission;
   bool requeues = true;  // slurm.enabled
+  bool restart = false;  // slurm.enabled has changed since carmad started
   std::optional<PluginLine> plugin;
   std::string release;         // version of Slurm: "22.05.8"
   std::string plugin_release;  // Slurm version that the plug-in was built for; empty if none

@@ -114,6 +114,8 @@ TEST(SlurmSite, ReportsProblemsWithTheirRemedies) {
        [](SlurmFacts& facts) { facts.submission = "function slurm_job_submit() end"; }},
       {"retries", Level::kWarn, "slurm.enabled is false",
        [](SlurmFacts& facts) { facts.requeues = false; }},
+      {"retries", Level::kWarn, "has changed since carmad started",
+       [](SlurmFacts& facts) { facts.restart = true; }},
       {"submission", Level::kWarn, "is not counted",
        [](SlurmFacts& facts) { facts.config["JobSubmitPlugins"] = "(null)"; }},
       {"retries", Level::kWarn, "120 s", [](SlurmFacts& facts) { facts.config["AuthInfo"] = ""; }},
