@@ -148,6 +148,10 @@ class Plugin(unittest.TestCase):
         task = self.bed.carma("n0", "show", str(self.task_of("n0", job)["id"]))
         self.assertGreater(task["predicted_mib"], 100, task)
         self.assertNotIn(task["estimate_method"], ("", "given"), task)
+        self.assertNotIn("carma: warning", self.bed.output(job))
+        ran = self.bed.run_as(USER, "srun", "--mem=100", "--carma-summary=/no/such/model", "--nodelist=n0", "true")
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        self.assertIn("carma: warning: cannot read the model summary /no/such/model: No such file or directory", ran.stderr)
 
     # ---- waiting ----
 

@@ -6,6 +6,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstring>
+
 #include "slurm/spank/http.h"
 #include "slurm/spank/json.h"
 #include "slurm/spank/words.h"
@@ -72,6 +75,12 @@ std::string AskText(const Step& step, const Wanted& wanted) {
   text += "},\"owner\":{\"uid\":" + Number(step.uid) + ",\"gid\":" + Number(step.gid);
   text += "},\"pid\":" + Number(step.keeper);
   return text + ",\"spec\":" + SpecText(step, wanted) + "}";
+}
+
+std::string SummaryWarning(const Wanted& wanted) {
+  if (wanted.summary.empty() || ::access(wanted.summary.c_str(), R_OK) == 0) return "";
+  return "cannot read the model summary " + OneLine(wanted.summary, kMostReason) + ": " +
+         std::strerror(errno) + "; correct --carma-summary or give --carma-mem";
 }
 
 Standing Carmad::StandingOf(std::string_view method, const std::string& target,

@@ -51,6 +51,9 @@ struct Standing {
 // Builds the body of POST /v1/leases.
 std::string AskText(const Step& step, const Wanted& wanted);
 
+// A warning if the calling process may not read the model summary; otherwise an empty string.
+std::string SummaryWarning(const Wanted& wanted);
+
 // How a lease's process exited.
 struct Ending {
   int status = 0;  // from wait()

@@ -418,6 +418,8 @@ CARMA_EXPORT int slurm_spank_task_init(spank_t spank, int, char**) {
     NoteOpenFile(STDERR_FILENO, state->shared->errors[task]);
     NoteOpenFile(STDOUT_FILENO, state->shared->outputs[task]);
   }
+  const std::string warning = task == 0 && !state->joined ? SummaryWarning(wanted) : "";
+  if (!warning.empty()) ::dprintf(STDERR_FILENO, "carma: warning: %s\n", warning.c_str());
   ::prctl(PR_SET_NAME, kWaits);
   RestoreSignals();
   return TakeLease(spank);

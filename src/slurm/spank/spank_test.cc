@@ -118,6 +118,14 @@ TEST(SpankLease, RequestsALeaseForAStep) {
   EXPECT_EQ(document.Text("spec/command/0"), "a\"b") << "a script has the job's name";
 }
 
+TEST(SpankLease, WarnsOfAnUnreadableModelSummary) {
+  EXPECT_EQ(SummaryWarning({}), "");
+  EXPECT_EQ(SummaryWarning({.summary = "/dev/null"}), "");
+  EXPECT_EQ(SummaryWarning({.summary = "/no/such/model"}),
+            "cannot read the model summary /no/such/model: No such file or directory; correct "
+            "--carma-summary or give --carma-mem");
+}
+
 TEST(SpankTail, ReadsOnlyTheFileThatTheTaskOpened) {
   std::string folder = ::testing::TempDir() + "/carma-tail-XXXXXX";
   ASSERT_NE(::mkdtemp(folder.data()), nullptr);
