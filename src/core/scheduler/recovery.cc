@@ -146,8 +146,9 @@ void EndOutOfMemory(State& state, TaskRecord& task, std::int64_t tried_mib) {
     ++task.ooms;
     return state.Finish(
         task, TaskState::kOutOfMemory,
-        {ReasonCode::kOutOfMemory, fmt::format("Ran out of GPU memory {}; no retries left{}.",
-                                               base::Counted(task.ooms, "time"), told)});
+        {ReasonCode::kOutOfMemory,
+         fmt::format("Ran out of GPU memory {}{}{}.", base::Counted(task.ooms, "time"),
+                     task.request->max_recoveries > 0 ? "; no retries left" : "", told)});
   }
   const std::string kept = KeptBelowGpu(state, task)
                                ? fmt::format(": its promise limited it to {}",

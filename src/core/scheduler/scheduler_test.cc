@@ -482,6 +482,24 @@ TEST_F(SchedulerTest, OffersGpusAgainIfALeaseDidNotTakeThem) {
   }
 }
 
+// A lease has no retries of its own, but Slurm may still requeue its job.
+TEST_F(SchedulerTest, MentionsRetriesOnlyIfTheTaskHadSome) {
+  PolicyConfig config;
+  config.settle = false;
+  config.sm_cap.reset();
+  Begin(config);
+  Run(1);
+  TaskRequest lease;
+  lease.max_recoveries = 0;
+  Handle(0, Submitted(2, lease));
+  Handle(0, Estimated(2, 1'000));
+  const auto ended =
+      Of<TaskChanged>(Handle(2, TaskExited{TaskId{2}, 1, {.kind = ExitKind::kOutOfMemory}}));
+  ASSERT_FALSE(ended.empty());
+  EXPECT_EQ(ended.front().record.state, TaskState::kOutOfMemory);
+  EXPECT_EQ(ended.front().record.reason.text, "Ran out of GPU memory 1 time.");
+}
+
 TEST_F(SchedulerTest, CrashedTasksAreAheadOnlyIfTheyBlockTheQueue) {
   for (const bool blocks : {false, true}) {
     PolicyConfig config;
