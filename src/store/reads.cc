@@ -227,6 +227,16 @@ Result<std::int64_t> Store::CountNotices(std::uint32_t uid, core::Time made_afte
   return counts.front();
 }
 
+Result<std::optional<core::Time>> Store::LastWritten() {
+  const auto newest = CARMA_TRY(impl_->Rows<std::optional<core::Time>>(
+      "when carmad last wrote",
+      "SELECT max(written) FROM ("
+      "SELECT (SELECT when_ms FROM event ORDER BY sequence DESC LIMIT 1) AS written UNION ALL "
+      "SELECT (SELECT to_ms FROM gpu_usage ORDER BY id DESC LIMIT 1))",
+      [](Reader& reader, std::optional<core::Time>& time) { reader("written", time); }));
+  return newest.front();
+}
+
 Result<std::vector<task::Observation>> Store::Observations() {
   return impl_->All<task::Observation>("measured peaks", "ORDER BY id");
 }

@@ -99,6 +99,8 @@ struct LaunchFailed {
   // process exists but did not start using its GPUs (it may be suspended), or if the user was not
   // found (a directory server may be down).
   bool waits = false;
+  // When the attempt ended, as for TaskExited.
+  std::optional<Time> ended = {};
 };
 // The sharing method of this attempt, chosen by the shell. It is recorded with the task. Sent
 // between StartTask and TaskStarted.

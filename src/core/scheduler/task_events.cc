@@ -216,6 +216,7 @@ void State::On(const TaskIdle& event) {
 void State::On(const LaunchFailed& event) {
   TaskRecord* task = InAttempt(event.id, event.attempt);
   if (task == nullptr) return;
+  if (event.ended) EditLife(task->id).ended = EndOf(*task, *event.ended, now);
   LeaveGpus(*task);
   if (task->state == TaskState::kStopping) return EndStopped(*this, *task);
   const auto wait_again = [&](Reason reason) {

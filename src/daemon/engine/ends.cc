@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "base/try.h"
 #include "gpu/health.h"
 #include "task/verdict/cuda_start.h"
 
@@ -31,6 +32,16 @@ Ends::Ends(const EngineOptions& options, store::Store& store, const core::Schedu
       gpus_(gpus),
       post_(std::move(post)),
       opened_(clock.Now()) {}
+
+Result<Unit> Ends::Open() {
+  last_written_ = CARMA_TRY(store_.LastWritten());
+  return Unit{};
+}
+
+std::optional<base::Time> Ends::EndOf(const task::ShimEvent& event) const {
+  if (event.ended_boot_ns != 0) return clock_.TimeAt(event.ended_boot_ns);
+  return event.ended_before_adoption ? last_written_ : std::nullopt;
+}
 
 void Ends::Forget(core::TaskId id) {
   ended_.erase(core::Number(id));
@@ -132,9 +143,7 @@ void Ends::Judge(core::TaskId id, int attempt, const MpsEvidence& mps) {
     options_.mps->Detach(id, attempt);
   }
   const std::int64_t tried_mib = task::TriedToAllocateMib(exit.detail);
-  std::optional<base::Time> ended;
-  if (event.ended_boot_ns != 0) ended = clock_.TimeAt(event.ended_boot_ns);
-  post_(core::TaskExited{id, attempt, std::move(exit), tried_mib, ended});
+  post_(core::TaskExited{id, attempt, std::move(exit), tried_mib, EndOf(event)});
 }
 
 core::ExitInfo Ends::Classify(const task::ShimEvent& event, const MpsEvidence& mps) {

@@ -53,6 +53,14 @@ class Ends {
   Ends(const EngineOptions& options, store::Store& store, const core::Scheduler& core,
        base::Clock& clock, GpuEvidence& gpus, PostEvent post);
 
+  // Must be called before this daemon writes to the store.
+  Result<Unit> Open();
+
+  // When the attempt of this kExited or kLaunchFailed ended; empty if it has just ended. If it
+  // ended while no carmad was running and the time is unknown, returns when carmad last wrote to
+  // the store, so that nobody is charged for the time after that.
+  std::optional<base::Time> EndOf(const task::ShimEvent& event) const;
+
   // Handles the end of an attempt, as reported by its shim (kExited). Posts the end immediately if
   // the task's output explains it or no other evidence could. Otherwise first waits for the next
   // driver reading and the MPS server's response.
@@ -95,7 +103,8 @@ class Ends {
   base::Clock& clock_;
   GpuEvidence& gpus_;
   PostEvent post_;
-  base::Time opened_;  // when this daemon began to watch attempts
+  base::Time opened_;                       // when this daemon began to watch attempts
+  std::optional<base::Time> last_written_;  // by an earlier daemon
   // Reported ends whose cause still depends on further evidence.
   std::unordered_map<std::uint64_t, task::ShimEvent> unjudged_;
   // Attempts whose end the shim has reported but the core has not handled yet.

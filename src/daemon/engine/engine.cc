@@ -488,7 +488,8 @@ void Engine::TakeShimEvent(const task::ShimEvent& event) {
                     {{"task", event.id}, {"attempt", event.attempt}, {"why", event.text}});
       starts_.Detach(event.id, event.attempt);
       Post(core::LaunchFailed{event.id, event.attempt, event.interrupted ? "" : event.text,
-                              event.retryable, event.interrupted, event.exhausted, event.waits});
+                              event.retryable, event.interrupted, event.exhausted, event.waits,
+                              ends_.EndOf(event)});
       break;
     case task::ShimEventKind::kExited:
       ends_.Take(event);

@@ -308,6 +308,37 @@ TEST_F(ObservationTest, NoEarlierAttemptStartsAfterALaterOneIfTheClockWasSetBack
   EXPECT_LE(record.submitted, record.first_start);
 }
 
+TEST_F(ObservationTest, TheTimeWithoutADaemonIsNotChargedToALostTask) {
+  const core::TaskId id = Submit();
+  Run(id, 4'800, base::Duration(600'000));
+  store::GpuUsage usage{.from = clock_.Now() - base::Duration(60'000), .to = clock_.Now()};
+  usage.gpu_uuid = "GPU-0";
+  engine_->AddUsage({usage}, {});
+  engine_->Turn();
+  const auto restart = [&] {
+    clock_.Advance(std::chrono::hours(72));
+    Open();
+  };
+  restart();
+  Tell({.kind = task::ShimEventKind::kExited,
+        .id = id,
+        .attempt = 1,
+        .lost = true,
+        .ended_before_adoption = true});
+  Sample({});
+  ASSERT_EQ(started_, 2) << "the task was not started again";
+  restart();
+  Tell({.kind = task::ShimEventKind::kLaunchFailed,
+        .id = id,
+        .attempt = 2,
+        .interrupted = true,
+        .ended_before_adoption = true});
+  const std::vector<store::EndedAttempt> ended = store_->Attempts(base::Time{}).value();
+  ASSERT_EQ(ended.size(), 2U);
+  EXPECT_EQ(ended[0].taken.to, usage.to);
+  EXPECT_LT(ended[1].taken.to - ended[1].taken.from, std::chrono::minutes(1));
+}
+
 TEST_F(ObservationTest, ARunningTaskKeepsItsGpuIfTheNumbersChange) {
   const core::TaskId id = Submit();
   Run(id, 4'800, base::Duration(0));

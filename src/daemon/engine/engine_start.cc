@@ -117,6 +117,7 @@ bool Engine::FollowClock(core::TaskRecord& record) const {
 
 Result<Unit> Engine::Start(std::vector<core::GpuInfo> gpus) {
   CARMA_TRY(intake_.Open());
+  CARMA_TRY(ends_.Open());
   Collect(scheduler_.HandleAll(
       clock_.Now(), {core::GpusDiscovered{std::move(gpus)}, core::HostDiscovered{options_.host}}));
   std::vector<store::Drain> drains = CARMA_TRY(store_.Drains());

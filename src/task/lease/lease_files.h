@@ -58,7 +58,8 @@ struct Lease {
   std::vector<pid_t> on_gpus;        // the lease's processes on GPUs at that time
   // The start of the program may have been missed, because the process was not watched for a while.
   bool missed = false;
-  bool stopped = false;  // a signal had stopped the process when the lease was granted
+  bool found_gone = false;  // all its processes had exited before this carmad adopted it
+  bool stopped = false;     // a signal had stopped the process when the lease was granted
   Moment withdraw_at, kill_at;
   Moment leave_at;  // when the lease counts as ended
   Moment begin_by;  // when the lease counts as started

@@ -168,8 +168,10 @@ class RealLeaseLauncher final : public LeaseLauncher {
     Lease& lease = leases_[id] = *std::move(known);
     std::vector<LeaseMember> by = ReadMembers(lease.dir);
     const bool adopted = !by.empty();
+    if (adopted) lease.members = std::move(by);
+    lease.found_gone = std::ranges::none_of(
+        lease.members, [](const LeaseMember& each) { return Alive(each.process); });
     if (adopted) {
-      lease.members = std::move(by);
       lease.begun = attempt.started;
       lease.missed = !lease.begun;
       TakeAdopted(id, lease);
@@ -303,6 +305,7 @@ class RealLeaseLauncher final : public LeaseLauncher {
     ShimEvent event = EventOf(ShimEventKind::kLaunchFailed, id, Find(id)->attempt);
     event.text = base::Printable(why, 4000);
     event.retryable = retryable;
+    event.ended_before_adoption = Find(id)->found_gone;
     Drop(id);
     Push(std::move(event));
   }
@@ -325,6 +328,7 @@ class RealLeaseLauncher final : public LeaseLauncher {
     event.signal = end.signal;
     event.stderr_tail = end.stderr_tail;
     event.untold = end.untold;
+    event.ended_before_adoption = lease.found_gone;
     Drop(id);
     Push(std::move(event));
   }

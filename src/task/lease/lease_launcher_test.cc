@@ -215,6 +215,7 @@ TEST_F(LeaseLauncherTest, ALeaseIsGrantedAdoptedAndEndsWithItsProcess) {
   EXPECT_EQ(exited.kind, ShimEventKind::kExited);
   EXPECT_EQ(exited.exit_code, 0);
   EXPECT_FALSE(exited.lost);
+  EXPECT_FALSE(exited.ended_before_adoption);
   EXPECT_THAT(launcher_->Leases(), IsEmpty());
 }
 
@@ -372,7 +373,9 @@ TEST_F(LeaseLauncherTest, ARestartedDaemonFindsTheLeaseInItsState) {
   stranger.End();
   launcher_->Adopt(Known(true));
   EXPECT_EQ(Next().kind, ShimEventKind::kStarted);
-  EXPECT_EQ(Next().kind, ShimEventKind::kExited) << "it ended while no daemon was running";
+  const ShimEvent exited = Next();
+  EXPECT_EQ(exited.kind, ShimEventKind::kExited);
+  EXPECT_TRUE(exited.ended_before_adoption);
 }
 
 TEST_F(LeaseLauncherTest, TheReportOfTheEndCountsOnceAndSurvivesARestart) {

@@ -131,6 +131,13 @@ std::string KillWithoutShim(const KnownAttempt& attempt, const ShimOwner& owner,
   return group.empty() || TaskCgroup::RemoveCgroup(group) ? std::string() : group;
 }
 
+// Converts the end of a task that ended before the last boot to this boot's CLOCK_BOOTTIME, which
+// makes it negative.
+void FollowBoot(ShimReport& report) {
+  const std::int64_t ago_ms = base::ToMs(base::SystemClock().Now()) - report.ended_ms;
+  report.ended_boot_ns = base::BootTimeNs() - ago_ms * 1'000'000;
+}
+
 // The outcome of an attempt whose folder or owner file was removed during or after its run. No
 // report can arrive any longer, so all of its processes are killed.
 Outcome Vanished(const KnownAttempt& attempt, const CgroupBase& cgroup,
@@ -247,6 +254,7 @@ Outcome SettleAttempt(const KnownAttempt& attempt, const CgroupBase& cgroup) {
   } else if (report) {
     outcome.kind = OutcomeKind::kReported;
     outcome.report = std::move(*report);
+    if (owner.boot_id != base::BootId()) FollowBoot(outcome.report);
   } else if (lives) {
     outcome.kind = OutcomeKind::kLives;
   } else {

@@ -80,14 +80,17 @@ struct ShimEvent {
   // kLaunchFailed: the task goes back to waiting and is tried again later. Either its user does not
   // exist, or a stopped process or a job step did not adopt its lease in time.
   bool waits = false;
-  // The remaining fields are only for kExited.
+  // Unless otherwise noted, the remaining fields are only for kExited.
   int exit_code = 0;
   int signal = 0;
-  bool lost = false;               // no report, because the shim or the machine died
-  bool untold = false;             // only the process's parent received its exit status
-  bool host_oom = false;           // the cgroup counted an oom_kill
-  std::string stderr_tail;         // last bytes that the task wrote to stderr, at most 64 KiB
-  std::int64_t ended_boot_ns = 0;  // CLOCK_BOOTTIME when the process ended; 0: unknown
+  bool lost = false;        // no report, because the shim or the machine died
+  bool untold = false;      // only the process's parent received its exit status
+  bool host_oom = false;    // the cgroup counted an oom_kill
+  std::string stderr_tail;  // last bytes that the task wrote to stderr, at most 64 KiB
+  // CLOCK_BOOTTIME when the process ended; 0: unknown. Negative if it ended before the last boot.
+  std::int64_t ended_boot_ns = 0;
+  // kLaunchFailed, kExited: the attempt had already ended when this carmad adopted it.
+  bool ended_before_adoption = false;
 };
 
 class Launcher {

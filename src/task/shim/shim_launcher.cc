@@ -260,6 +260,10 @@ void ShimLauncher::Adopt(const KnownAttempt& attempt) {
 
 // Ends the attempt, or continues to monitor it while its shim is alive.
 void ShimLauncher::Settle(Attempt attempt) {
+  const auto push = [&](ShimEvent event) {
+    event.ended_before_adoption = attempt.adopted && attempt.shim.pid == 0;
+    Push(std::move(event));
+  };
   while (true) {
     // Every attempt that this launcher started has a folder. If the folder is gone, assume that the
     // attempt ran.
@@ -285,11 +289,11 @@ void ShimLauncher::Settle(Attempt attempt) {
         if (outcome.shim.pid > 0) attempt.shim = outcome.shim;
         return Track(std::move(attempt));
       case OutcomeKind::kReported:
-        return Push(EventOf(attempt, outcome.report));
+        return push(EventOf(attempt, outcome.report));
       case OutcomeKind::kNeverBegan: {
         ShimEvent event = FailureOf(attempt, outcome.text, /*retryable=*/true);
         event.interrupted = attempt.adopted;
-        return Push(std::move(event));
+        return push(std::move(event));
       }
       case OutcomeKind::kLost: {
         base::LogWarn("task_lost", {Field{"task", attempt.id}, Field{"attempt", attempt.number},
@@ -297,7 +301,7 @@ void ShimLauncher::Settle(Attempt attempt) {
         if (!outcome.leftover_group.empty()) leftover_groups_.push_back(outcome.leftover_group);
         ShimEvent event = EventOf(attempt, ShimEventKind::kExited);
         event.lost = true;
-        return Push(std::move(event));
+        return push(std::move(event));
       }
     }
   }

@@ -302,8 +302,27 @@ TEST_F(ShimRestartTest, AShimKilledWhileTheDaemonWasAwayIsLost) {
   ASSERT_TRUE(Gone(shim));
   launcher_->Adopt({kTask, 1, Dir()});
   NextStarted();
-  EXPECT_TRUE(NextExited().lost);
+  const ShimEvent exit = NextExited();
+  EXPECT_TRUE(exit.lost);
+  EXPECT_TRUE(exit.ended_before_adoption);
   EXPECT_TRUE(Gone(started.process));
+}
+
+TEST_F(ShimRestartTest, AnEndBeforeARebootKeepsItsTime) {
+  const ShimEvent before = Run(Order("true"));
+  const std::string owner_file = Dir() + "/" + kOwnerFile, exit_file = Dir() + "/" + kExitFile;
+  ShimOwner owner = ParseShimOwner(base::ReadFile(owner_file, kMaxOwnerBytes).value()).value();
+  owner.boot_id = "another";
+  ASSERT_TRUE(base::WriteFileAtomic(owner_file, ToText(owner)));
+  ShimReport report =
+      ParseShimReport(base::ReadFile(exit_file, kReportReserveBytes).value()).value();
+  report.ended_boot_ns += std::int64_t{10} * 86'400 * 1'000'000'000;  // that boot was longer
+  ASSERT_TRUE(base::WriteFileAtomic(exit_file, ToText(report)));
+  Restart();
+  launcher_->Adopt({kTask, 1, Dir()});
+  NextStarted();
+  EXPECT_NEAR(static_cast<double>(NextExited().ended_boot_ns),
+              static_cast<double>(before.ended_boot_ns), 5e9);
 }
 
 TEST_F(ShimRestartTest, AfterARebootTheAttemptIsLostAndNothingIsKilled) {
