@@ -9,7 +9,6 @@
 #include "task/shim/container_command.h"
 
 namespace carma::daemon {
-
 namespace {
 
 // The task that the event is about; empty if it is not about a single task.
@@ -306,10 +305,10 @@ void Engine::NoteChange(const core::TaskChanged& change) {
     if (seen) next_.rows.observations.push_back(*std::move(seen));
     NoteJobReturn(record);
   }
-  // The record is stored only once the estimate is known. After a restart, the estimate is
-  // requested again.
-  if (record.state == core::TaskState::kEstimating) return;
+  // A task that is being estimated stays stored as submitted, so that a restart asks again.
+  if (record.state == core::TaskState::kEstimating && change.moved) return;
   store::RecordRow row{record, std::move(uuids)};
+  if (record.state == core::TaskState::kEstimating) row.record.state = core::TaskState::kSubmitted;
   AddUnmanaged(row);
   next_.rows.records.insert_or_assign(record.id, std::move(row));
 }

@@ -46,8 +46,8 @@ class ObservationTest : public ::testing::Test, public Engine::Host, public task
     Sample({});
   }
 
-  core::TaskId Submit(std::int64_t memory_mib = 5'000,
-                      std::vector<core::Dependency> dependencies = {}) {
+  // Submits a task and leaves it waiting for its estimate.
+  core::TaskId Send(std::vector<core::Dependency> dependencies = {}) {
     task::TaskSpec spec;
     spec.name = "train";
     spec.command = {"python", "train.py"};
@@ -63,6 +63,11 @@ class ObservationTest : public ::testing::Test, public Engine::Host, public task
     engine_->Turn();
     EXPECT_EQ(jobs_.size(), 1U);
     EXPECT_EQ(jobs_.front().uid, 1000U);
+    return id;
+  }
+  core::TaskId Submit(std::int64_t memory_mib = 5'000,
+                      std::vector<core::Dependency> dependencies = {}) {
+    const core::TaskId id = Send(std::move(dependencies));
     EstimateResult result;
     result.id = result.forecast.task = id;
     result.estimate = core::Estimate{memory_mib + 500, "structural", memory_mib};
@@ -237,6 +242,21 @@ TEST_F(ObservationTest, ARequeuedTaskIsEstimatedWithCurrentKnowledge) {
   engine_->Turn();
   EXPECT_EQ(started_, 2) << "attempt numbers continue";
   EXPECT_EQ(store_->Get(id)->record.estimate->method, "history");
+}
+
+TEST_F(ObservationTest, ChangesToATaskThatIsBeingEstimatedSurviveARestart) {
+  const core::TaskId id = Send();
+  engine_->Post(core::HoldRequested{id});
+  engine_->Post(core::PriorityChanged{id, -7});
+  engine_->Turn();
+  EXPECT_TRUE(store_->Get(id)->record.held) << "carma show reads this";
+  jobs_.clear();
+  Open();
+  const core::TaskRecord& record = *engine_->scheduler().Find(id);
+  EXPECT_EQ(record.state, core::TaskState::kEstimating);
+  EXPECT_TRUE(record.held);
+  EXPECT_EQ(record.request->priority, -7);
+  EXPECT_EQ(jobs_.size(), 1U) << "the estimate is requested again";
 }
 
 TEST_F(ObservationTest, AStartedTaskKeepsTheEndOfARequeuedTaskAcrossARestart) {
