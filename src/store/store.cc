@@ -325,8 +325,10 @@ Result<bool> Store::DropArrival(core::TaskId first, std::size_t most) {
 
 Result<std::int64_t> Store::Prune(core::Time ended_before, std::int64_t most) {
   // Tasks that unfinished tasks depend on are kept, because StateOf needs them at the next start.
+  // Without INDEXED BY, SQLite would read the rows of all finished tasks.
   const std::string old_tasks =
-      "SELECT id FROM task WHERE ended_ms < ?1 AND state IN (" + QuotedStates(true) +
+      "SELECT id FROM task INDEXED BY task_ended WHERE ended_ms < ?1 AND state IN (" +
+      QuotedStates(true) +
       ") AND id NOT IN (SELECT json_extract(value, '$[0]') FROM task, "
       "json_each(dependencies) WHERE dependencies IS NOT NULL AND state IN (" +
       QuotedStates(false) + ")) ORDER BY id LIMIT ?2";
@@ -338,10 +340,17 @@ Result<std::int64_t> Store::Prune(core::Time ended_before, std::int64_t most) {
     for (const char* of : {"event WHERE task", "notice WHERE task", "task WHERE id"})
       removed = impl_->Run(fmt::format("DELETE FROM {} IN (SELECT id FROM temp.old)", of));
     if (removed == most) return removed;
-    for (const char* old : {"event WHERE task IS NULL AND when_ms", "gpu_usage WHERE to_ms",
-                            "notice WHERE task IS NULL AND made_ms", "line_wait WHERE to_ms"})
+    // Events have no index by time but are stored in order, so only the oldest ones are read.
+    impl_->Run(
+        "DELETE FROM event WHERE task IS NULL AND when_ms < ?1 AND sequence < "
+        "ifnull((SELECT sequence FROM event WHERE when_ms >= ?1 ORDER BY sequence LIMIT 1), ?2)",
+        ended_before, std::numeric_limits<std::int64_t>::max());
+    for (const char* old : {"gpu_usage WHERE to_ms", "notice WHERE task IS NULL AND made_ms",
+                            "line_wait WHERE to_ms"})
       impl_->Run(fmt::format("DELETE FROM {} < ?", old), ended_before);
     impl_->Run("DELETE FROM attempt WHERE ended_ms < ?", ended_before - kAttemptsKept);
+    // Finding unused templates takes a look at every description.
+    if (removed == 0) return removed;
     impl_->templates.clear();  // the next statement may delete the cached ones
     impl_->Run(
         "DELETE FROM template WHERE id NOT IN "

@@ -4,6 +4,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sqlite3.h>
 
 #include <cmath>
 #include <limits>
@@ -131,6 +132,43 @@ TEST_F(StoreTest, StoresAttemptsOnceAndKeepsThemLongerThanTasks) {
   EXPECT_THAT(*store_->Attempts(now), ElementsAre(second));
   Batch([&] { EXPECT_EQ(store_->Prune(now, 100), 1); });
   EXPECT_THAT(*store_->Attempts(core::Time{}), ElementsAre(never, second));
+}
+
+TEST_F(StoreTest, PruneDoesNotReadTheRowsThatItKeeps) {
+  static sqlite3* db = nullptr;  // the connection that was opened last, which is the store's
+  const auto opened = [](sqlite3* connection, char**, const sqlite3_api_routines*) {
+    db = connection;
+    return SQLITE_OK;
+  };
+  const auto hook = reinterpret_cast<void (*)()>(+opened);
+  sqlite3_auto_extension(hook);
+  Reopen();
+  sqlite3_cancel_auto_extension(hook);
+  const auto add = [&](std::uint64_t first, std::uint64_t last) {
+    Batch([&] {
+      for (std::uint64_t id = first; id <= last; ++id) {
+        ASSERT_TRUE(store_->PutTask(FinishedTask(id)));
+        ASSERT_TRUE(store_->AddEvent({.when = base::FromMs(1'000), .kind = EventKind::kDrain}));
+      }
+    });
+  };
+  int steps = 0;
+  const auto prune = [&] {
+    steps = 0;
+    const auto count = [](void* counter) { return ++*static_cast<int*>(counter), 0; };
+    Batch([&] {
+      sqlite3_progress_handler(db, 1, count, &steps);
+      EXPECT_EQ(store_->Prune(base::FromMs(1'000), 100), 0);
+      sqlite3_progress_handler(db, 0, nullptr, nullptr);
+    });
+    return steps;
+  };
+  add(1, 5);
+  prune();  // creates a temporary table
+  const int before = prune();
+  EXPECT_GT(before, 0);
+  add(6, 500);
+  EXPECT_LT(prune(), 2 * before);
 }
 
 // Every field differs from its default.

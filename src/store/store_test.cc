@@ -295,6 +295,7 @@ TEST_F(StoreTest, ATemplateOfARolledBackBatchIsNotUsed) {
 TEST_F(StoreTest, PruneRemovesOldTasksWithTheirRows) {
   const core::Time now = *FinishedTask(3).record.ended;
   Batch([&] {
+    ASSERT_TRUE(store_->AddEvent({.when = base::FromMs(1), .kind = EventKind::kDrain}));
     for (std::uint64_t id = 1; id <= 4; ++id) ASSERT_TRUE(store_->PutTask(FinishedTask(id)));
     ASSERT_TRUE(store_->PutTask(NewTask(5)));
     StoredTask waiting = NewTask(6);
@@ -302,7 +303,6 @@ TEST_F(StoreTest, PruneRemovesOldTasksWithTheirRows) {
     ASSERT_TRUE(store_->PutTask(waiting));
     for (std::uint64_t id = 1; id <= 3; ++id)
       ASSERT_TRUE(store_->AddEvent({.when = now, .kind = EventKind::kState, .task = TaskId{id}}));
-    ASSERT_TRUE(store_->AddEvent({.when = base::FromMs(1), .kind = EventKind::kDrain}));
     ASSERT_TRUE(store_->AddUsage({base::FromMs(0), base::FromMs(9), "GPU-1", 0, 0, 0, 0}));
     ASSERT_TRUE(store_->AddLineWait(
         {base::FromMs(0), base::FromMs(9), core::ReasonCode::kGpuMemory, base::Duration(9)}));
