@@ -53,7 +53,7 @@ Engine::Engine(EngineOptions options, store::Store& store, task::Launcher& launc
             [this](core::Event event) { Post(std::move(event)); }),
       notices_(options_.notices, store) {
   intake_.OnNotify(
-      [this](core::TaskId id, std::optional<core::TaskId> array) { notices_.Join(id, array); });
+      [this](const core::TaskSubmitted& task) { notices_.Join(task.id, task.request->array); });
 }
 
 std::optional<core::GpuIndex> Engine::GpuByUuid(const std::string& uuid) const {

@@ -56,6 +56,10 @@ bool Intake::IsLarge(const Submission& submission) const {
   return PieceEnd(submission.tasks, 0) < submission.tasks.size();
 }
 
+bool Intake::WantsNotices(const Submission& submission, std::size_t index) const {
+  return wants_notices_ && !submission.tasks.Like(index).notify.empty();
+}
+
 // A piece has at least one task, however large the task is.
 std::size_t Intake::PieceEnd(const TaskList& tasks, std::size_t begin) const {
   std::size_t end = begin;
@@ -133,8 +137,10 @@ Result<Unit> Intake::AcceptSmall(std::vector<core::Event>& events) {
   for (std::size_t i = 0; i < submissions.size(); ++i) {
     Submission& each = submissions[i];
     each.answer(answers[i]);
-    for (std::size_t k = 0; k < accepted[i].news.size(); ++k)
+    for (std::size_t k = 0; k < accepted[i].news.size(); ++k) {
+      if (WantsNotices(each, k)) wants_notices_(accepted[i].news[k]);
       KeepForEstimate(accepted[i].news[k].id, each, k);
+    }
     if (WaitsForUntold(accepted[i].news)) {
       untold_.push_back(std::move(accepted[i]));
     } else {
@@ -196,6 +202,7 @@ Result<Unit> Intake::AcceptPiece() {
   }
   if (const Result<Unit> put = PutPiece(arrival); !put) return GiveUpArrival(put.error());
   if (arrival.put < count) return Unit{};
+  for (const std::size_t i : arrival.notified) wants_notices_(arrival.news[i]);
   untold_.push_back({std::move(arrival.news)});
   arrival.submission.answer(
       Submitted{.first = arrival.first, .count = count, .warning = std::move(arrival.warning)});
@@ -254,8 +261,10 @@ Result<Unit> Intake::PutPiece(Arrival& arrival) {
   }
   if (!ok) return ok;
   if (first_piece) next_id_ = Behind(arrival.first, count);
-  for (std::size_t i = arrival.put; i < end; ++i)
+  for (std::size_t i = arrival.put; i < end; ++i) {
+    if (WantsNotices(submission, i)) arrival.notified.push_back(i);
     KeepForEstimate(news[i - arrival.put].id, submission, i);
+  }
   std::ranges::move(news, std::back_inserter(arrival.news));
   arrival.put = end;
   return Unit{};
@@ -358,7 +367,6 @@ Result<core::TaskSubmitted> Intake::Put(const Submission& submission, std::size_
                                                 : task::ExpandPath(spec.stderr_path, spec, words);
   WarnOfSharedOutput(stored, spec, first, warning);
   CARMA_TRY(store_.PutTask(stored));
-  if (!spec.notify.empty() && wants_notices_) wants_notices_(record.id, record.request->array);
   return core::TaskSubmitted{record.id, std::move(record.request), submitter.task};
 }
 

@@ -57,8 +57,8 @@ class Intake {
          base::Clock& clock)
       : options_(options), store_(store), core_(core), clock_(clock) {}
 
-  // Called for each stored task that has requested notifications.
-  using Hear = std::function<void(core::TaskId, std::optional<core::TaskId> array)>;
+  // Called for each accepted task that has requested notifications.
+  using Hear = std::function<void(const core::TaskSubmitted&)>;
   void OnNotify(Hear hear) { wants_notices_ = std::move(hear); }
   // Must be called once, before all other functions. Returns the errors of the store.
   Result<Unit> Open();
@@ -131,6 +131,7 @@ class Intake {
     core::TaskId first{};                   // set once the first piece is stored
     base::Time submitted{};                 // same for all tasks
     std::vector<core::TaskSubmitted> news;  // events for its stored tasks
+    std::vector<std::size_t> notified;      // indices of those that have requested notifications
   };
   // Accepted tasks with consecutive numbers.
   struct Accepted {
@@ -185,6 +186,8 @@ class Intake {
   // otherwise an empty string. The submission is accepted anyway, because a script may submit a
   // chain of tasks whose first task fails before the next one is submitted.
   Result<std::string> CheckDependencies(const TaskList& tasks, std::size_t begin, std::size_t end);
+  // Must be called before KeepForEstimate, which takes the description away.
+  bool WantsNotices(const Submission& submission, std::size_t index) const;
   void KeepForEstimate(core::TaskId id, Submission& submission, std::size_t index);
 
   Hear wants_notices_;

@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 
+#include <csignal>
 #include <filesystem>
 
 #include "base/fake_clock.h"
@@ -13,6 +15,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 std::string NewIntakeFolder() {
   std::string folder = ::testing::TempDir() + "/carma-intake-XXXXXX";
@@ -457,6 +460,45 @@ TEST_F(LargeSubmissionTest, LongDescriptionsAndDependenciesCountLikeSeveralTasks
     while (intake_.HasMore()) ASSERT_TRUE(Accept());
     EXPECT_TRUE(answers_.at(0));
   }
+}
+
+class NotifiedIntakeTest : public LargeSubmissionTest {
+ protected:
+  NotifiedIntakeTest() {
+    spec_.notify = {{.target = "me"}};
+    intake_.OnNotify([this](const core::TaskSubmitted& task) { notified_.push_back(task.id); });
+  }
+  task::TaskSpec spec_ = Spec();
+  std::vector<core::TaskId> notified_;
+};
+
+TEST_F(NotifiedIntakeTest, TasksRefusedBecauseTheDiskIsFullRequestNoNotices) {
+  Submit({Spec()});
+  ASSERT_TRUE(Accept());
+  rlimit old{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &old), 0);
+  ::signal(SIGXFSZ, SIG_IGN);
+  const rlimit full{0, old.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &full), 0);
+  Submit({spec_, spec_});
+  const bool accepted = Accept().has_value();
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &old), 0);
+  EXPECT_FALSE(accepted);
+  EXPECT_THAT(notified_, IsEmpty());
+  Submit({spec_});
+  ASSERT_TRUE(Accept());
+  EXPECT_THAT(notified_, ElementsAre(core::TaskId{2})) << "it has the number of a refused task";
+}
+
+TEST_F(NotifiedIntakeTest, ALargeSubmissionRequestsNoticesOnceItIsAccepted) {
+  const std::vector<task::TaskSpec> five(5, spec_);
+  Submit(five);
+  for (int share = 0; share < 4; ++share) ASSERT_TRUE(Accept());
+  intake_.RefuseAll({ErrorCode::kIo, "disk full"});
+  EXPECT_THAT(notified_, IsEmpty());
+  Submit(five);
+  while (intake_.HasMore()) ASSERT_TRUE(Accept());
+  EXPECT_EQ(notified_.size(), 5U);
 }
 
 TEST_F(IntakeTest, RefusesWaitingSubmissionsWhileTheDiskIsFull) {
