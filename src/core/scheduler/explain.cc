@@ -22,6 +22,9 @@ namespace {
 // More sentences than this would not help the reader.
 constexpr std::size_t kMaxSentences = 4;
 
+// A start usually takes less than a second.
+constexpr Duration kLateStart{30'000};
+
 // A GPU that cannot take the task now.
 struct Closed {
   GpuIndex gpu;
@@ -293,6 +296,13 @@ Reason ReasonOf(const State& state, const TaskRecord& task, Time at) {
   const std::optional<Place> place = state.queue.PlaceOf(task.id);
   if (task.state == TaskState::kRunning && task.attempt->leaves_by)
     return ReasonOfLeaving(state, task);
+  if (task.state == TaskState::kLaunching && task.attempt->launched &&
+      at - *task.attempt->launched >= kLateStart) {
+    return {ReasonCode::kMachineTrouble,
+            fmt::format("Has not started in {:.0f} s; its folders or the user database may not "
+                        "respond.",
+                        base::Seconds(at - *task.attempt->launched))};
+  }
   if (task.state != TaskState::kQueued || !place) return task.reason;
   switch (*place) {
     case Place::kHeld:

@@ -56,6 +56,16 @@ class KeptGpus : public ::testing::Test {
   std::unique_ptr<Scheduler> scheduler_;
 };
 
+TEST_F(KeptGpus, ALaunchThatHangsHasAReason) {
+  Begin(9);
+  const auto reason = [this](int seconds) { return Reason(1, Time{seconds * Duration{1'000}}); };
+  EXPECT_EQ(reason(29), "");
+  EXPECT_EQ(reason(40),
+            "Has not started in 40 s; its folders or the user database may not respond.");
+  Tell(Time{kOneMinute}, TaskStarted{TaskId{1}, 1});
+  EXPECT_EQ(reason(61), "");
+}
+
 TEST_F(KeptGpus, AreAnnouncedInTheReasonOfTheHeadAndThenNamed) {
   Begin(9);
   EXPECT_THAT(Reason(2, Time{kOneMinute}),

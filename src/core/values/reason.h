@@ -49,7 +49,7 @@ enum class ReasonCode : std::uint8_t {
   kGain,            // it would add too little to the GPU's throughput
   kSlowdown,        // the task or a neighbour would be slowed down too much
   kIdleHolder,      // held GPUs without using them
-  kMachineTrouble,  // launches on this machine are currently failing
+  kMachineTrouble,  // launches on this machine are currently failing, or this one hangs
   kFairShare,       // other users have used less
   kLimit,           // a limit of its user, account or class is reached
   kRule,            // a site rule excludes the GPU

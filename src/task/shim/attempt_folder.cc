@@ -81,10 +81,6 @@ std::string LastComplaint(const std::string& dir) {
   return std::string(log.substr(log.rfind('\n') + 1));
 }
 
-Result<ShimOrder> ReadOrder(const std::string& dir) {
-  return ReadPart(dir, kOrderFile, kMaxOrderBytes, ParseShimOrder);
-}
-
 // Names of the folders in `path`; links are not followed.
 std::vector<std::string> FolderNames(const std::string& path) {
   std::vector<std::string> names;
@@ -278,6 +274,10 @@ std::optional<base::Duration> SinceStart(const std::string& attempt_dir) {
   const auto began_ms =
       static_cast<std::int64_t>(started->process.start_ticks) * 1'000 / ::sysconf(_SC_CLK_TCK);
   return base::Duration(base::BootTimeNs() / 1'000'000 - began_ms);
+}
+
+Result<ShimOrder> ReadOrder(const std::string& attempt_dir) {
+  return ReadPart(attempt_dir, kOrderFile, kMaxOrderBytes, ParseShimOrder);
 }
 
 std::optional<base::Duration> KillGraceOf(const std::string& attempt_dir) {

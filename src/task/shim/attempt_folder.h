@@ -40,6 +40,7 @@ Outcome SettleAttempt(const KnownAttempt& attempt, const CgroupBase& cgroup);
 // The folder of the attempt's cgroup. base: CgroupBase::path. Empty if no groups are used.
 std::string GroupOf(const KnownAttempt& attempt, const std::string& base, pid_t shim);
 
+Result<ShimOrder> ReadOrder(const std::string& attempt_dir);
 // The attempt's grace period between TERM and KILL; empty if its launch order cannot be read.
 std::optional<base::Duration> KillGraceOf(const std::string& attempt_dir);
 

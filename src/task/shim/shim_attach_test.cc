@@ -211,6 +211,31 @@ TEST_F(ShimAttachTest, RunsNothingWithoutAWaitingClient) {
   EXPECT_FALSE(failed.retryable);
 }
 
+// As in a folder that does not respond, the shim hangs: it waits for the client's greeting.
+TEST_F(ShimAttachTest, AStartThatHangsIsGivenUpAndLaterTriedAgain) {
+  for (const bool adopted : {false, true}) {
+    const ShimLauncherOptions options{.shim_path = ShimPath(),
+                                      .cgroup = FindCgroupBase(),
+                                      .start_warning = base::Duration(0),
+                                      .start_limit = base::Duration(100)};
+    if (!adopted) launcher_ = MakeShimLauncher(options).value();
+    LaunchOrder order = Attached("echo up", true);
+    order.attempt = adopted ? 2 : 1;
+    order.attempt_dir = root_ + "/attempts/5/" + std::to_string(order.attempt);
+    launcher_->Start(order);
+    Accept();
+    if (adopted) {
+      launcher_ = MakeShimLauncher(options).value();
+      launcher_->Adopt({kTask, order.attempt, order.attempt_dir, ::getuid()});
+    }
+    const ShimEvent failed = NextFailed();
+    EXPECT_TRUE(failed.waits) << "the machine is not at fault";
+    EXPECT_THAT(failed.text, HasSubstr("it did not start"));
+    Hear("");  // until the shim is gone
+    EXPECT_FALSE(base::Exists(root_ + "/out"));
+  }
+}
+
 TEST_F(ShimAttachTest, ReportsAFailedStartToTheClient) {
   LaunchOrder order = Attached("", true);
   order.spec.command = {"/no/such/program"};

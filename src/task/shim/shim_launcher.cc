@@ -57,6 +57,8 @@ struct Attempt : KnownAttempt {
   std::optional<base::Duration> grace;             // empty: as in the attempt's order
   std::optional<SteadyClock::time_point> kill_at;  // set once the attempt was asked to stop
   int kill_rounds = 0;  // how often the processes of a hung attempt were killed
+  std::optional<SteadyClock::time_point> start_by;  // when to act if the task has not started
+  bool start_warned = false, gave_up = false;       // gave_up: the shim was killed for this reason
 };
 
 class ShimLauncher final : public Launcher {
@@ -91,6 +93,7 @@ class ShimLauncher final : public Launcher {
   void OnShimGone(std::uint64_t serial);
   void OnTimer();
   void KillHung(Attempt& attempt);
+  void OnLateStart(Attempt& attempt);
   // Returns true if the attempt must be polled because no descriptor reports its events.
   static bool NeedsLooking(const Attempt& attempt);
   static bool ShimHasEnded(const Attempt& attempt);
@@ -120,6 +123,14 @@ ShimEvent FailureOf(const Attempt& attempt, std::string text, bool retryable) {
 ShimEvent FailureOf(const Attempt& attempt, const base::Error& error) {
   ShimEvent event = FailureOf(attempt, error.message, error.code != ErrorCode::kInvalid);
   event.exhausted = error.code == ErrorCode::kUnavailable;
+  return event;
+}
+
+// The event for an attempt whose start hung. The task waits, because the machine is not at fault.
+ShimEvent NoStartOf(const Attempt& attempt) {
+  constexpr char kWhy[] = "it did not start; its folders or the user database may not respond";
+  ShimEvent event = FailureOf(attempt, kWhy, /*retryable=*/true);
+  event.waits = true;
   return event;
 }
 
@@ -167,6 +178,7 @@ void ShimLauncher::Start(LaunchOrder order) {
   attempt.shim = shim->process;
   attempt.shim_fd = std::move(shim->process_fd);
   attempt.answers = std::move(shim->answers);
+  attempt.start_by = SteadyClock::now() + options_.start_warning;
   Track(std::move(attempt));
 }
 
@@ -251,10 +263,32 @@ void ShimLauncher::KillHung(Attempt& attempt) {
   }
 }
 
+// Warns at first. Later kills the shim, so that the task's GPUs can serve others while it waits.
+void ShimLauncher::OnLateStart(Attempt& attempt) {
+  attempt.start_by.reset();
+  if (!std::exchange(attempt.start_warned, true)) {
+    attempt.start_by = SteadyClock::now() + (options_.start_limit - options_.start_warning);
+    const Result<ShimOrder> order = ReadOrder(attempt.dir);
+    return base::LogWarn("start_hangs",
+                         {Field{"task", attempt.id}, Field{"attempt", attempt.number},
+                          Field{"user", order ? order->user : ""},
+                          Field{"workdir", order ? order->spec.workdir : ""}});
+  }
+  // The task may have started, although an earlier carmad got the report.
+  const std::string started = attempt.dir + "/" + kStartedFile;
+  if (base::CheckExists(started).value_or(true) || !MayLive(attempt.shim)) return;
+  attempt.gave_up = true;
+  const std::vector<base::ProcessStat> children = Descendants(attempt.shim.pid);
+  // The shim must die first, because it would report the end of its child as that of the task.
+  Tell(attempt.shim, {SIGKILL});
+  for (const base::ProcessStat& child : children) Tell(child.id, {SIGKILL});
+}
+
 void ShimLauncher::Adopt(const KnownAttempt& attempt) {
   if (Find(attempt.id, attempt.number) != nullptr) return;
   Attempt adopted{attempt};
   adopted.adopted = true;
+  if (!attempt.started) adopted.start_by = SteadyClock::now() + options_.start_warning;
   Settle(std::move(adopted));
 }
 
@@ -272,6 +306,7 @@ void ShimLauncher::Settle(Attempt attempt) {
     Outcome outcome =
         SettleAttempt({attempt.id, attempt.number, attempt.dir, attempt.uid, ran}, options_.cgroup);
     if (outcome.started && !attempt.told_started) PushStarted(attempt, *outcome.started);
+    if (!outcome.leftover_group.empty()) leftover_groups_.push_back(outcome.leftover_group);
     switch (outcome.kind) {
       case OutcomeKind::kLives: {
         attempt.shim = outcome.shim;
@@ -291,14 +326,15 @@ void ShimLauncher::Settle(Attempt attempt) {
       case OutcomeKind::kReported:
         return push(EventOf(attempt, outcome.report));
       case OutcomeKind::kNeverBegan: {
+        if (attempt.gave_up) return Push(NoStartOf(attempt));
         ShimEvent event = FailureOf(attempt, outcome.text, /*retryable=*/true);
         event.interrupted = attempt.adopted;
         return push(std::move(event));
       }
       case OutcomeKind::kLost: {
+        if (attempt.gave_up && !attempt.told_started) return Push(NoStartOf(attempt));
         base::LogWarn("task_lost", {Field{"task", attempt.id}, Field{"attempt", attempt.number},
                                     Field{"why", outcome.text}});
-        if (!outcome.leftover_group.empty()) leftover_groups_.push_back(outcome.leftover_group);
         ShimEvent event = EventOf(attempt, ShimEventKind::kExited);
         event.lost = true;
         return push(std::move(event));
@@ -363,6 +399,7 @@ void ShimLauncher::PushStarted(Attempt& attempt, const ShimStarted& started) {
   event.cgroup = started.cgroup;
   event.no_limit = started.no_limit;
   attempt.told_started = true;
+  attempt.start_by.reset();
   Push(std::move(event));
 }
 
@@ -391,6 +428,7 @@ void ShimLauncher::TakeAnswer(Attempt& attempt, std::string_view line) {
     // The shim could not write its report to disk yet, so it sent the report through the pipe. Its
     // exit will add no information.
     attempt.reported = true;
+    attempt.start_by.reset();
     serials_.erase({attempt.id, attempt.number});
     Push(EventOf(attempt, *report));
   }
@@ -430,6 +468,7 @@ void ShimLauncher::OnTimer() {
   const SteadyClock::time_point now = SteadyClock::now();
   for (auto& [serial, attempt] : attempts_) {
     if (attempt.kill_at && now >= *attempt.kill_at) KillHung(attempt);
+    if (attempt.start_by && now >= *attempt.start_by && !attempt.unsettled) OnLateStart(attempt);
     if (!NeedsLooking(attempt)) continue;
     if (!attempt.told_started && !attempt.reported) {
       const std::optional<ShimStarted> started = ReadStarted(attempt.dir);
@@ -449,6 +488,7 @@ void ShimLauncher::SetTimer() {
   for (const auto& [serial, attempt] : attempts_) {
     if (NeedsLooking(attempt)) sooner(kLook);
     if (attempt.kill_at) sooner(*attempt.kill_at - now);
+    if (attempt.start_by && !attempt.unsettled) sooner(*attempt.start_by - now);
   }
   poll_.SetTimer(next);
 }

@@ -16,6 +16,10 @@ struct ShimLauncherOptions {
   // A shim counts as hung if it takes this much longer than the task's grace period to stop the
   // task.
   base::Duration hang_margin{15'000};
+  // A task that takes longer than this to start causes a warning; after start_limit, the shim is
+  // killed and the task waits. A start can hang in the user's folders or in the user database.
+  base::Duration start_warning{30'000};
+  base::Duration start_limit{300'000};
 };
 
 // Use the launcher from a single thread only. Destroying it stops the monitoring; shims and tasks
