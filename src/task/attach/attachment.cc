@@ -123,7 +123,7 @@ void Attachment::Type() {
   if (typed_.empty()) return;
   const ssize_t n = ::write(master_.get(), typed_.data(), typed_.size());
   if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
-  // No process has the terminal open, so typed bytes are dropped.
+  // After any other error, typed bytes are dropped.
   typed_.erase(0, n < 0 ? typed_.size() : static_cast<std::size_t>(n));
 }
 

@@ -24,10 +24,13 @@ class Attachment {
   // belongs to another user, or if the machine has no free terminal.
   static Result<Attachment> Open(const std::string& name, bool terminal, uid_t owner);
 
-  // The task's stdin; with a terminal, also its stdout and stderr. Owned by this object until the
-  // task has started.
+  // The task's stdin; with a terminal, also its stdout and stderr.
   int task_end() const { return task_end_.get(); }
-  void CloseTaskEnd() { task_end_.reset(); }
+  // Call this once the task has started. A terminal stays open, because reading its output fails
+  // while no process has it open, even if the task opens it again.
+  void CloseTaskEnd() {
+    if (!has_terminal()) task_end_.reset();
+  }
   bool has_terminal() const { return static_cast<bool>(master_); }
   // A duplicate of the terminal's descriptor, for reading the task's output. Empty if there is no
   // terminal.

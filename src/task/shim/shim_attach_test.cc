@@ -89,6 +89,22 @@ TEST_F(ShimAttachTest, TheTaskGetsARealTerminal) {
   EXPECT_THAT(Out(), HasSubstr("got abc"));
 }
 
+TEST_F(ShimAttachTest, ShowsATerminalThatIsOpenedAgain) {
+  launcher_->Start(
+      Attached("trap 'echo later > /dev/tty; read x < $GO; exit 3' USR1; "
+               "exec < /dev/null > /dev/null 2>&1; sleep 1000 & echo closed > $TELL; wait",
+               true));
+  Accept();
+  Greet();
+  EXPECT_EQ(Told(), "closed");
+  // The shim looks at the terminal before it passes the signal on.
+  Say({.kind = Kind::kSignal, .number = SIGUSR1});
+  EXPECT_THAT(Hear("later"), HasSubstr("later"));
+  Go();
+  NextStarted();
+  EXPECT_EQ(NextExited().exit_code, 3);
+}
+
 TEST_F(ShimAttachTest, TheTaskSeesANewWindowSize) {
   launcher_->Start(Attached("trap 'stty size; exit 0' WINCH; sleep 1000 & echo up; wait", true));
   Accept();
