@@ -113,6 +113,7 @@ class Shim {
   std::unique_ptr<WornRights> rights_;
   std::optional<Attachment> attachment_;
   ProgressFile progress_;
+  bool checkpoints_ready_ = false;  // the checkpoint folder, if there is one, belongs to this task
   std::optional<OutputPump> pump_;
   std::optional<TaskCgroup> group_;
   std::string no_limit_;
@@ -137,14 +138,12 @@ int Shim::Run() {
   const std::expected<pid_t, LaunchError> main = Launch();
   if (!main) {
     EndContainer(nullptr);
+    if (checkpoints_ready_) LeaveCheckpoints();
     RemoveGroup();
-    const LaunchError& error = main.error();
-    LeaveReport({.launched = false,
-                 .text = error.text.substr(0, kMaxFailureText),
-                 .retryable = error.retryable,
-                 .no_user = error.no_user});
-    TellRunner(
-        {.kind = AttachMessage::Kind::kRefused, .data = error.text.substr(0, kMaxFailureText)});
+    const auto& [error, retryable, no_user] = main.error();
+    const std::string text = error.substr(0, kMaxFailureText);
+    LeaveReport({.launched = false, .text = text, .retryable = retryable, .no_user = no_user});
+    TellRunner({.kind = AttachMessage::Kind::kRefused, .data = text});
     return 0;
   }
   const std::int64_t started_boot_ns = base::BootTimeNs();
@@ -279,6 +278,7 @@ std::expected<std::optional<CondaEnv>, LaunchError> Shim::OpenAsUser() {
     conda = std::move(*found);
   }
   if (Result<Unit> own = PrepareCheckpoints(order_); !own) return Refuse(own.error());
+  checkpoints_ready_ = true;
   Result<OutputPump> pump = OpenOutput();
   if (!pump) return Refuse(pump.error());
   pump_ = std::move(*pump);

@@ -398,6 +398,19 @@ TEST_F(ShimLauncherTest, NeverUsesCheckpointsOfAnotherCarmad) {
   EXPECT_THAT(NextFailed().text, testing::HasSubstr("belongs to task 5"));
 }
 
+TEST_F(ShimLauncherTest, AFailedStartLeavesNoEmptyCheckpointFolder) {
+  for (const bool no_output : {false, true}) {
+    LaunchOrder order = Order("");
+    order.attempt = no_output ? 2 : 1;
+    order.attempt_dir = root_ + "/attempts/5/" + std::to_string(order.attempt);
+    order.saves = true;
+    (no_output ? order.spec.stdout_path : order.spec.command.front()) = root_;
+    launcher_->Start(order);
+    NextFailed();
+    EXPECT_FALSE(base::Exists(root_ + "/carma-5.ckpt")) << no_output;
+  }
+}
+
 TEST_F(ShimLauncherTest, CheckpointsOfAnotherUserAreNotLoaded) {
   if (::getuid() != 0) GTEST_SKIP() << "needs root";
   LaunchOrder order = Order("exit 0");
