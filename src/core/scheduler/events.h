@@ -233,7 +233,8 @@ struct StopTask {
   friend bool operator==(const StopTask&, const StopTask&) = default;
 };
 // The task's time limit is near (TaskRequest::signal_before), so its process must get the warning
-// signal. Emitted only once, even if the daemon restarts.
+// signal. Emitted only once, even if the daemon restarts. The shell must act on it before it stores
+// the record that says so.
 struct WarnTask {
   TaskId id{};
   int attempt = 0;

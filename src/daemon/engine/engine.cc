@@ -274,6 +274,9 @@ void Engine::Collect(std::vector<core::Action> actions) {
     if (const auto* changed = std::get_if<core::TaskChanged>(&action)) NoteChange(*changed);
     const auto* ask = std::get_if<core::AskToSave>(&action);
     if (ask != nullptr && !ask->after_restart) NoteAsked(ask->id);
+    // Warns before the decision is stored. If carmad is killed in between, the task is warned
+    // twice, which is better than never.
+    if (const auto* warn = std::get_if<core::WarnTask>(&action)) starts_.Warn(*warn);
     if (const auto* ended = std::get_if<core::AttemptEnded>(&action))
       next_.rows.attempts.push_back(RowOf(*ended));
     if (const auto* start = std::get_if<core::StartTask>(&action)) {
@@ -418,9 +421,6 @@ void Engine::Perform(const core::Action& action, std::vector<EstimateJob>& estim
     starts_.Launch(*start);
   } else if (const auto* stop = std::get_if<core::StopTask>(&action)) {
     starts_.Stop(*stop);
-  } else if (const auto* warn = std::get_if<core::WarnTask>(&action)) {
-    base::LogInfo("time_limit_near", {{"task", warn->id}, {"attempt", warn->attempt}});
-    launcher_.Warn(warn->id, warn->attempt);
   } else if (const auto* ask = std::get_if<core::AskToSave>(&action)) {
     std::vector<base::Field> fields = {{"task", ask->id}, {"attempt", ask->attempt}};
     if (scheduler_.Find(ask->id) != nullptr) {

@@ -121,7 +121,7 @@ class ObservationTest : public ::testing::Test, public Engine::Host, public task
   void RequestTurn() override {}
   void RequestEstimates(std::vector<EstimateJob> jobs) override { jobs_ = std::move(jobs); }
   void WakeAt(base::Time) override {}
-  void RetryTurnLater() override { FAIL() << engine_->store_trouble(); }
+  void RetryTurnLater() override { EXPECT_TRUE(store_fails_) << engine_->store_trouble(); }
   void TaskChanged(const core::TaskChanged&) override {}
   std::optional<double> RecentFullness(core::GpuIndex) override { return std::nullopt; }
   std::vector<int> RecentXids(core::GpuIndex, base::Time) override { return {}; }
@@ -129,7 +129,7 @@ class ObservationTest : public ::testing::Test, public Engine::Host, public task
   // Implements task::Launcher.
   void Start(task::LaunchOrder order) override { started_ = order.attempt; }
   void Stop(core::TaskId, int, const std::string&) override {}
-  void Warn(core::TaskId, int) override {}
+  void Warn(core::TaskId, int) override { ++warned_; }
   void AskToSave(core::TaskId, int, base::Time) override {}
   void Adopt(const task::KnownAttempt&) override {}
   void Forget(core::TaskId, int, const std::string&) override {}
@@ -146,8 +146,9 @@ class ObservationTest : public ::testing::Test, public Engine::Host, public task
   std::unique_ptr<Engine> engine_;
   std::vector<EstimateJob> jobs_;
   std::vector<task::ShimEvent> news_;
-  int started_ = 0, attempt_ = 0;
-  int strangers_ = 0;  // processes on the GPU that do not belong to a task
+  int started_ = 0, attempt_ = 0, warned_ = 0;
+  bool store_fails_ = false;  // as the test expects
+  int strangers_ = 0;         // processes on the GPU that do not belong to a task
 };
 
 TEST_F(ObservationTest, LearnsEverythingFromACompleteRun) {
@@ -326,6 +327,29 @@ TEST_F(ObservationTest, NoEarlierAttemptStartsAfterALaterOneIfTheClockWasSetBack
   ASSERT_LE(record.attempt->launched, clock_.Now());
   EXPECT_LE(record.first_start, record.attempt->launched);
   EXPECT_LE(record.submitted, record.first_start);
+}
+
+TEST_F(ObservationTest, AWarningIsSentBeforeItIsStored) {
+  const core::TaskId id = Submit();
+  Run(id, 4'800, base::Duration(0));
+  core::TaskRequest request = engine_->scheduler().Find(id)->request;
+  request.time_limit = base::Duration(100'000);
+  request.signal_before = base::Duration(50'000);
+  engine_->Post(core::TaskEdited{id, request});
+  engine_->Turn();
+  const std::string file = state_dir_ + "/carma.db";
+  std::filesystem::rename(file, file + ".away");
+  store_fails_ = true;
+  clock_.Advance(base::Duration(60'000));
+  engine_->Post(core::WakeUp{});
+  engine_->Turn();
+  EXPECT_EQ(warned_, 1);
+  std::filesystem::rename(file + ".away", file);
+  store_fails_ = false;
+  engine_->Turn();
+  EXPECT_TRUE(store_->Get(id)->record.attempt->warned);
+  Open();
+  EXPECT_EQ(warned_, 1) << "not again once it is stored";
 }
 
 TEST_F(ObservationTest, TheTimeWithoutADaemonIsNotChargedToALostTask) {

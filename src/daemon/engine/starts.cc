@@ -343,6 +343,11 @@ void Starts::StartArranged(const core::TaskRecord& record) {
 
 // ---- stops and ends ----
 
+void Starts::Warn(const core::WarnTask& warn) {
+  base::LogInfo("time_limit_near", {{"task", warn.id}, {"attempt", warn.attempt}});
+  launcher_.Warn(warn.id, warn.attempt);
+}
+
 void Starts::Stop(const core::StopTask& stop) {
   const auto arranged = arranged_.find(core::Number(stop.id));
   if (arranged != arranged_.end() && arranged->second.order.attempt == stop.attempt) {

@@ -42,6 +42,7 @@ class Starts {
   // Called once this record is durable. Starts the attempt if it was waiting for its sharing mode
   // to be stored.
   void StartArranged(const core::TaskRecord& record);
+  void Warn(const core::WarnTask& warn);
   void Stop(const core::StopTask& stop);
   // Called after attempts have started or ended. Takes newly dedicated cores away from all other
   // tasks, or gives back cores that are no longer dedicated.
