@@ -7,10 +7,12 @@
 #include <sqlite3.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <unistd.h>
 
 #include <array>
 #include <cerrno>
 #include <cstdio>
+#include <vector>
 
 #include "base/file.h"
 #include "base/text.h"
@@ -125,7 +127,18 @@ std::string_view FirstFinding(std::string_view verdict) {
   return verdict;
 }
 
+// Reads the whole file in order, so that the check finds its pages in memory. The check reads them
+// in random order, which takes ten times as long from the disk. POSIX_FADV_WILLNEED would not help,
+// because Linux limits it to a few pages. Errors are left to the check.
+void ReadAhead(const std::string& path) {
+  const base::UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  std::vector<char> buffer(1 << 20);
+  while (fd && ::read(fd.get(), buffer.data(), buffer.size()) > 0) {
+  }
+}
+
 Result<Unit> Look(const std::string& path, bool with_log) {
+  ReadAhead(path);
   const std::unique_ptr<SQLite::Database> db = OpenToLook(path, with_log);
   // Checks the version again, this time including the log, because a newer CARMA may have been
   // killed right after its upgrade.
