@@ -114,7 +114,10 @@ void OutputFile::Rotate() {
   size_ = 0;
   // A file that the user has moved is kept as it is.
   if (WasMoved()) {
-    (void)Reopen(0);
+    if (Reopen(0)) return;
+    // A deleted file is emptied, because it would fill the disk without being seen.
+    struct stat st {};
+    if (::fstat(fd_.get(), &st) == 0 && st.st_nlink == 0) (void)!::ftruncate(fd_.get(), 0);
     return;
   }
   bool moved = limits_.rotations > 0;

@@ -1,5 +1,6 @@
 #include "task/shim/output_file.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -8,8 +9,10 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <filesystem>
 
 #include "base/file.h"
+#include "base/unique_fd.h"
 
 namespace carma::task {
 namespace {
@@ -87,6 +90,17 @@ TEST(OutputFile, AFileThatTheUserMovesIsKeptAndANewOneIsMade) {
     EXPECT_EQ(Read(kept), "one\ntwo\n");
     EXPECT_EQ(file.dropped_bytes(), 0);
   }
+}
+
+TEST(OutputFile, AFileThatIsDeletedWithItsFolderStaysWithinTheLimit) {
+  const std::string dir = TempDir() + "/removed", path = dir + "/out";
+  OutputFile file = OutputFile::Open(path, false, {.max_bytes = 10, .rotations = 1}).value();
+  const base::UniqueFd deleted(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  std::filesystem::remove_all(dir);
+  for (int i = 0; i < 10; ++i) file.Write("a line\n");
+  struct stat st {};
+  ASSERT_EQ(::fstat(deleted.get(), &st), 0);
+  EXPECT_LE(st.st_size, 10);
 }
 
 TEST(OutputFile, ALinkStaysALinkAndTheFileItselfIsRotated) {
