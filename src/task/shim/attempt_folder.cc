@@ -247,6 +247,7 @@ Outcome SettleAttempt(const KnownAttempt& attempt, const CgroupBase& cgroup) {
   if (!report && CannotReadNow(report.error())) {
     outcome.kind = OutcomeKind::kUnknown;
     outcome.text = report.error().message;
+    if (!lives) outcome.shim = {};  // after a reboot, another process may have its pid
   } else if (report) {
     outcome.kind = OutcomeKind::kReported;
     outcome.report = std::move(*report);

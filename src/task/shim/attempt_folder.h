@@ -26,7 +26,7 @@ enum class OutcomeKind {
 };
 struct Outcome {
   OutcomeKind kind{};
-  base::ProcessId shim;                // for kLives, and for kUnknown if known
+  base::ProcessId shim;                // for kLives, and for kUnknown if it is alive
   std::optional<ShimStarted> started;  // set if the task is known to have started
   ShimReport report;                   // for kReported
   std::string text;                    // for kNeverBegan and kLost: the reason

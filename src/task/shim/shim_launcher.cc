@@ -85,6 +85,9 @@ class ShimLauncher final : public Launcher {
   void Track(Attempt attempt);
   void Settle(Attempt attempt);
   static void Signal(const Attempt& attempt, int number);  // sends the signal to the shim
+  // Remembers the attempt's shim. If a stop was requested before the shim was known, the shim gets
+  // the request now, and its grace period begins now.
+  void KnowShim(Attempt& attempt, const base::ProcessId& shim) const;
   bool Watch(int fd, std::uint64_t serial, Source source);
   void Push(ShimEvent event);
   void PushStarted(Attempt& attempt, const ShimStarted& started);
@@ -292,6 +295,17 @@ void ShimLauncher::Adopt(const KnownAttempt& attempt) {
   Settle(std::move(adopted));
 }
 
+void ShimLauncher::KnowShim(Attempt& attempt, const base::ProcessId& shim) const {
+  const bool stop_waits = attempt.kill_at && attempt.shim.pid <= 0;
+  attempt.shim = shim;
+  if (!stop_waits) return;
+  Signal(attempt, StopSignal());
+  // Stop() may not have been able to read the order either.
+  const base::Duration grace =
+      KillGraceOf(attempt.dir).value_or(attempt.grace.value_or(kUsualGrace));
+  attempt.kill_at = SteadyClock::now() + grace + options_.hang_margin;
+}
+
 // Ends the attempt, or continues to monitor it while its shim is alive.
 void ShimLauncher::Settle(Attempt attempt) {
   const auto push = [&](ShimEvent event) {
@@ -309,19 +323,16 @@ void ShimLauncher::Settle(Attempt attempt) {
     if (!outcome.leftover_group.empty()) leftover_groups_.push_back(outcome.leftover_group);
     switch (outcome.kind) {
       case OutcomeKind::kLives: {
-        attempt.shim = outcome.shim;
+        KnowShim(attempt, outcome.shim);
         attempt.shim_fd = base::OpenPidfd(outcome.shim.pid);
         // Another process may have reused the PID before the descriptor was opened. If the shim is
         // still alive, the descriptor refers to it.
-        if (MayLive(outcome.shim)) {
-          if (attempt.kill_at) Signal(attempt, StopSignal());  // the shim was unknown until now
-          return Track(std::move(attempt));
-        }
+        if (MayLive(outcome.shim)) return Track(std::move(attempt));
         break;  // the shim has just exited; the next check reads what it left
       }
       case OutcomeKind::kUnknown:
         attempt.unsettled = true;
-        if (outcome.shim.pid > 0) attempt.shim = outcome.shim;
+        if (outcome.shim.pid > 0) KnowShim(attempt, outcome.shim);
         return Track(std::move(attempt));
       case OutcomeKind::kReported:
         return push(EventOf(attempt, outcome.report));
