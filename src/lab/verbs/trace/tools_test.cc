@@ -178,8 +178,8 @@ TEST_F(TraceTools, MapWarnsOfAMixThatTheCatalogueCannotGive) {
   const Ran ran = Run({"map", Jobs()});
   EXPECT_EQ(ran.exit_code, 0) << ran.err;
   EXPECT_EQ(ran.err,
-            "carma: warning: made 6 of 24 jobs heavy, not 2: no other workloads use as many "
-            "GPUs; 'trace window --max-gpus' omits them\n");
+            "carma: warning: 6 of 24 jobs are heavy, not 2: no other class has as many GPUs; "
+            "'trace window --max-gpus' drops such jobs\n");
   const std::string small = File("w.csv", Run({"window", Jobs(), "--max-gpus", "1"}).out);
   EXPECT_EQ(Run({"map", small}).err, "");
 }
