@@ -161,6 +161,14 @@ class PageTest(unittest.TestCase):
             self.assertEqual(self.tab.run(f"{page}.querySelectorAll('script').length"), 0)
         self.tab.until("[...document.querySelectorAll('iframe')].every((frame) => +frame.height > 300)")
 
+    def test_the_reports_of_history_are_loaded_once(self):
+        self.open("#/history")
+        self.tab.until("document.querySelectorAll('iframe').length === 2")
+        before = len(self.asked())
+        while len(self.asked()) < before + 3:
+            self.tab.received_bytes()
+        self.assertEqual(len([url for url in self.tab.requests if ".html?" in url]), 2)
+
     def test_axes_of_history_show_the_readers_times_of_day(self):
         ticks = """[...document.querySelector('iframe[title="GPUs over the chosen span"]').contentDocument.querySelectorAll('text.tick')]
             .map((tick) => tick.textContent).filter((text) => text.includes(':'))"""

@@ -37,7 +37,8 @@ export function draw({over, from, to, gpus, report, data, asked}) {
       h('label', {}, 'to ', h('input', {type: 'datetime-local', name: 'to', value: local(to), 'data-own': true})),
       h('button', {type: 'submit'}, 'Show')),
     h('h2', {'data-key': 'gpus'}, 'The GPUs'),
-    h('iframe', {'data-key': `gpus${asked}`, 'data-own': true, 'data-tall': true, class: 'low', title: 'GPUs over the chosen span', src: gpus}),
+    // Must differ from the heading's key even if `asked` is empty: a frame that is moved on the page loads again.
+    h('iframe', {'data-key': `gpus?${asked}`, 'data-own': true, 'data-tall': true, class: 'low', title: 'GPUs over the chosen span', src: gpus}),
     h('h2', {'data-key': 'tasks'}, 'Tasks submitted in this span'),
     h('p', {'data-key': 'links'}, h('a', {href: report, target: '_blank', rel: 'noopener'}, 'Report only'), ' (to print or save) · ',
       h('a', {href: data, target: '_blank', rel: 'noopener'}, 'as data')),
