@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from typing import Any, Callable, Iterable, Iterator, Optional, Sequence, Union
 
-from .client import PAGE, Client, Submittable, TaskOrId
+from .client import Client, Submittable, TaskOrId
 from .errors import (CarmaError, ConflictError, DeniedError, InvalidError, NotFoundError, TaskFailed, UnavailableError)
 from .executor import Executor, TaskFuture
 from .socket_path import default_socket
@@ -48,7 +48,7 @@ def cancel(tasks: Union[TaskOrId, Iterable[TaskOrId]]) -> Sequence[Task]:
         return client.cancel(tasks)
 
 
-def list(state: str = "", user: str = "", name: str = "", limit: int = PAGE,  # pylint: disable=redefined-builtin
+def list(state: str = "", user: str = "", name: str = "", limit: Optional[int] = None,  # pylint: disable=redefined-builtin
          newest_first: bool = False, account: str = "", qos: str = "") -> Sequence[Task]:
     """Client().list()."""
     with Client() as client:

@@ -249,13 +249,14 @@ class Client:
         """The task in its current state."""
         return Task.of(self.get(f"/v1/tasks/{number_of(task)}"))
 
-    def list(self, state: str = "", user: str = "", name: str = "", limit: int = PAGE, newest_first: bool = False, account: str = "",
-             qos: str = "") -> List[Task]:
-        """Unfinished tasks, or tasks in the given states ("failed,running", "all"), oldest first."""
+    def list(self, state: str = "", user: str = "", name: str = "", limit: Optional[int] = None, newest_first: bool = False,
+             account: str = "", qos: str = "") -> List[Task]:
+        """Unfinished tasks, or tasks in the given states ("failed,running", "all"), oldest first. limit: at most this number."""
         tasks: List[Task] = []
         before = None
-        while len(tasks) < limit:
-            query = {"state": state, "user": user, "name": name, "account": account, "qos": qos, "limit": min(limit - len(tasks), PAGE),
+        while limit is None or len(tasks) < limit:
+            most = PAGE if limit is None else min(limit - len(tasks), PAGE)
+            query = {"state": state, "user": user, "name": name, "account": account, "qos": qos, "limit": most,
                      "order": "desc" if newest_first else "asc", "before": before}
             page = self.get("/v1/tasks?" + urlencode({key: value for key, value in query.items() if value not in ("", None)}))
             tasks += [Task.of(view) for view in page["tasks"]]

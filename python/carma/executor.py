@@ -288,7 +288,7 @@ class Executor(concurrent.futures.Executor):
         first = Task.of(self.client.get(f"/v1/tasks/{numbers[0]}?wait_s={POLL_S}", timeout=POLL_S + 60))
         if len(numbers) == 1:
             return self._settle(first)
-        open_now = {task.id: task for task in self.client.list(user=first.user, limit=sys.maxsize)}
+        open_now = {task.id: task for task in self.client.list(user=first.user)}
         for number in numbers:
             self._settle(open_now.get(number) or self.client.show(number))
         return None

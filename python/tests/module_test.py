@@ -660,6 +660,11 @@ class WithoutADaemon(unittest.TestCase):
         threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
         return path
 
+    def test_a_list_contains_the_tasks_of_all_pages(self):
+        pages = iter([{"tasks": [{"id": number} for number in range(1, 1001)], "next": 1000}, {"tasks": [{"id": 1001}], "next": None}])
+        with carma.Client(self.listen_and_keep(lambda *_: next(pages))) as client:
+            self.assertEqual([task.id for task in client.list()], list(range(1, 1002)))
+
     def test_a_forked_process_has_its_own_connection(self):
         with carma.Client(self.listen_and_keep(lambda connection, _: connection)) as client:
             self.assertEqual(client.get("/"), 1)
