@@ -327,6 +327,8 @@ class PageTest(unittest.TestCase):
         self.tab.key("Enter")
         self.tab.until("document.getElementById('told').innerText.includes('has a new priority')")
         self.assertEqual(self.site.task(number)["priority"], -5)
+        self.tab.run("document.querySelector('input[name=priority]').value = ''")  # an empty field is not priority 0
+        self.tab.click("form[data-form=priority] button")
         self.tab.click("button[data-act=cancel]")
         self.tab.until("document.querySelector('dialog[open]') !== null")
         self.assertEqual(self.tab.run(access.NAMELESS), [])
@@ -334,6 +336,7 @@ class PageTest(unittest.TestCase):
         self.tab.click("dialog button.danger")
         self.until_text("cancelled")
         self.assertEqual(self.site.task(number)["state"], "cancelled")
+        self.assertEqual(self.site.task(number)["priority"], -5)
         self.tab.click("#who button[data-do=out]")
         self.tab.until("document.querySelectorAll('main button').length === 0")
 

@@ -149,7 +149,7 @@ function actions(task) {
     !isWaiting(task.state) && task.attempt > 0 && task.state !== 'stopping' && button('requeue', hasEnded(task.state) ? 'Requeue' : 'Start again'),
     !hasEnded(task.state) && button('cancel', 'Cancel', 'danger'),
     isWaiting(task.state) && h('form', {'data-form': 'priority', 'data-task': task.id, 'data-name': task.name},
-      h('label', {}, 'Priority ', h('input', {type: 'number', name: 'priority', value: task.priority, max: mayRaise() ? null : 0, 'data-own': true})),
+      h('label', {}, 'Priority ', h('input', {type: 'number', name: 'priority', value: task.priority, max: mayRaise() ? null : 0, required: true, 'data-own': true})),
       ' ', h('button', {type: 'submit'}, 'Set')));
 }
 
