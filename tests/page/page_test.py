@@ -410,6 +410,18 @@ class PageTest(unittest.TestCase):
 
     # ---- readers ----
 
+    def test_a_long_user_name_stays_in_its_cell(self):
+        self.tab.show(360)
+        self.open("server")
+        self.until_text("resnet50")
+        self.assertLessEqual(self.tab.run("""(() => {
+            const cell = document.querySelector('section[data-key=running] td[data-title=User]');
+            cell.textContent = 'researchassistant2026';
+            const text = document.createRange();
+            text.selectNodeContents(cell);
+            return text.getBoundingClientRect().right - cell.getBoundingClientRect().right;
+        })()"""), 0)
+
     def test_everybody_can_read_it(self):
         for dark in (False, True):
             for width in (1280, 390):
