@@ -106,6 +106,13 @@ class PageTest(unittest.TestCase):
         for text in ("resnet50", "Promised", "12.0G", "None: it has its GPUs to itself", "launching", "at the latest (time limit)"):
             self.until_text(text)
 
+    def test_an_ended_task_shows_how_it_ended(self):
+        self.open("#/task/2")
+        self.until_text("Last end")
+        self.assertEqual(self.tab.run("[...document.querySelectorAll('dt')].find((e) => e.innerText === 'Last end').nextSibling.innerText"), "exit code 3")
+        self.open("server")
+        self.tab.until("document.querySelector('td[data-title=\"How it ended\"]') !== null")
+
     def test_a_waiting_task_says_what_each_gpu_answers(self):
         self.open("waiting")
         self.until_text("Why it waits")

@@ -175,7 +175,7 @@ export const kTaskColumns = {
     {name: 'when', title: 'At'},
     {name: 'ran', title: 'Ran'},
     {name: 'peak', title: 'Peak'},
-    {name: 'notes', title: 'Last output', kind: 'text'},
+    {name: 'notes', title: 'How it ended', kind: 'text'},
   ],
 };
 

@@ -192,7 +192,7 @@ function facts(task) {
       task.progress.loss !== null && `, loss ${Number(task.progress.loss.toPrecision(4))}`]),
     fact('Ended', task.ended_ms && when(task.ended_ms), task.ended_ms && task.launched_ms && `, ran ${span(task.ended_ms - task.launched_ms)}`),
     fact('Result', hasEnded(task.state) && (ending(task) || (task.exit_code === 0 ? 'exit code 0' : ''))),
-    fact('Last output', task.exit_detail && h('code', {}, task.exit_detail)),
+    fact('Last end', task.exit_detail && h('code', {}, task.exit_detail)),
     fact('Reason', hasEnded(task.state) && task.reason_text),
     fact('Chosen because', task.placement_reason),
     fact('Priority', task.priority !== 0 && String(task.priority)),
