@@ -371,6 +371,12 @@ Result<Unit> CheckParameters(const task::TaskSpec& spec) {
   if (spec.parameters.empty()) return Unit{};
   std::vector<std::string> known;
   for (const auto& [name, value] : spec.parameters) known.push_back(name);
+  // A script without a path is the text of --wrap.
+  for (const std::string& name :
+       NamesInBraces(spec.script && !spec.script_path ? *spec.script : "")) {
+    if (spec.parameters.contains(name))
+      return Invalid("--wrap does not replace {{{0}}}; use $CARMA_PARAM_{0}", name);
+  }
   std::vector<std::string> words = spec.command;
   words.insert(words.end(), spec.script_args.begin(), spec.script_args.end());
   words.insert(words.end(), {spec.name, spec.stdout_path, spec.stderr_path});

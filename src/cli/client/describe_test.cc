@@ -325,6 +325,12 @@ TEST_F(DescribeTest, ANameInBracesIsAParameter) {
   EXPECT_EQ(CheckParameters(spec).error().message,
             "{l} is not a sweep parameter, did you mean lr?");
   spec.command.pop_back();
+  spec.script = "#!/bin/sh\nfor i in {a,b}; do train {lr}; done\n";
+  EXPECT_EQ(CheckParameters(spec).error().message,
+            "--wrap does not replace {lr}; use $CARMA_PARAM_lr");
+  spec.script_path = "/o/train.sh";
+  EXPECT_TRUE(CheckParameters(spec)) << "a script's text may contain anything";
+  spec.script = spec.script_path = std::nullopt;
   spec.stdout_path = "/o/{rl}.out";
   EXPECT_FALSE(CheckParameters(spec));
   spec.parameters.clear();
