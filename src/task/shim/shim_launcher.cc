@@ -1,6 +1,5 @@
 #include "task/shim/shim_launcher.h"
 
-#include <fmt/format.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -8,7 +7,6 @@
 #include <cerrno>
 #include <chrono>
 #include <csignal>
-#include <cstring>
 #include <deque>
 #include <utility>
 
@@ -20,6 +18,7 @@
 #include "task/process/process_tree.h"
 #include "task/shim/attempt_folder.h"
 #include "task/shim/launcher_poll.h"
+#include "task/shim/shim_event.h"
 #include "task/shim/shim_protocol.h"
 #include "task/shim/shim_spawn.h"
 #include "task/shim/supervisor.h"
@@ -57,8 +56,9 @@ struct Attempt : KnownAttempt {
   std::optional<base::Duration> grace;             // empty: as in the attempt's order
   std::optional<SteadyClock::time_point> kill_at;  // set once the attempt was asked to stop
   int kill_rounds = 0;  // how often the processes of a hung attempt were killed
-  std::optional<SteadyClock::time_point> start_by;  // when to act if the task has not started
-  bool start_warned = false, gave_up = false;       // gave_up: the shim was killed for this reason
+  std::optional<SteadyClock::time_point> killed_at;  // the last of these times
+  std::optional<SteadyClock::time_point> start_by;   // when to act if the task has not started
+  bool start_warned = false, gave_up = false;        // gave_up: the shim was killed for this reason
 };
 
 class ShimLauncher final : public Launcher {
@@ -110,63 +110,6 @@ class ShimLauncher final : public Launcher {
   std::deque<ShimEvent> pending_;
   std::vector<std::string> leftover_groups_;  // killed groups whose processes were not yet gone
 };
-
-ShimEvent EventOf(const Attempt& attempt, ShimEventKind kind) {
-  return {.kind = kind, .id = attempt.id, .attempt = attempt.number};
-}
-
-ShimEvent FailureOf(const Attempt& attempt, std::string text, bool retryable) {
-  ShimEvent event = EventOf(attempt, ShimEventKind::kLaunchFailed);
-  event.text = base::Printable(text, 4000);
-  event.retryable = retryable;
-  return event;
-}
-
-// The event for an attempt that failed before it had a shim.
-ShimEvent FailureOf(const Attempt& attempt, const base::Error& error) {
-  ShimEvent event = FailureOf(attempt, error.message, error.code != ErrorCode::kInvalid);
-  event.exhausted = error.code == ErrorCode::kUnavailable;
-  return event;
-}
-
-// The event for an attempt whose start hung. The task waits, because the machine is not at fault.
-ShimEvent NoStartOf(const Attempt& attempt) {
-  constexpr char kWhy[] = "it did not start; its folders or the user database may not respond";
-  ShimEvent event = FailureOf(attempt, kWhy, /*retryable=*/true);
-  event.waits = true;
-  return event;
-}
-
-std::string SizeText(std::int64_t bytes) {
-  const double mib = static_cast<double>(bytes) / (1 << 20);
-  if (mib < 0.1) return fmt::format("{} bytes", bytes);
-  return mib < 1024 ? fmt::format("{:.1f}M", mib) : base::FormatMib(bytes >> 20);
-}
-
-ShimEvent EventOf(const Attempt& attempt, const ShimReport& report) {
-  if (!report.launched) {
-    ShimEvent event = FailureOf(attempt, report.text, report.retryable);
-    event.waits = report.no_user;
-    return event;
-  }
-  if (report.dropped_output_bytes > 0) {
-    base::LogWarn("task_output_lost", {Field{"task", attempt.id}, Field{"attempt", attempt.number},
-                                       Field{"bytes", report.dropped_output_bytes}});
-  }
-  ShimEvent event = EventOf(attempt, ShimEventKind::kExited);
-  if (report.dropped_output_bytes > 0) {
-    event.text = fmt::format("{} {}{}{}", SizeText(report.dropped_output_bytes), kOutputLostText,
-                             report.output_error != 0 ? ": " : "",
-                             report.output_error != 0 ? std::strerror(report.output_error) : "");
-  }
-  event.exit_code = report.exit_code;
-  event.signal = report.signal;
-  event.lost = report.lost;
-  event.host_oom = report.host_oom;
-  event.stderr_tail = report.stderr_tail;
-  event.ended_boot_ns = report.ended_boot_ns;
-  return event;
-}
 
 ShimLauncher::ShimLauncher(ShimLauncherOptions options) : options_(std::move(options)) {}
 
@@ -255,15 +198,20 @@ void ShimLauncher::KillHung(Attempt& attempt) {
     TaskCgroup::KillCgroup(GroupOf(attempt, options_.cgroup.path, attempt.shim.pid));
   const std::vector<base::ProcessStat> left = Descendants(attempt.shim.pid);
   for (const base::ProcessStat& process : left) Tell(process.id, {SIGKILL});
-  ++attempt.kill_rounds;
-  if (left.empty()) {
-    base::LogWarn("shim_hangs", {Field{"task", attempt.id}, Field{"attempt", attempt.number},
-                                 Field{"pid", attempt.shim.pid}});
-    Tell(attempt.shim, {SIGKILL});
-  } else if (attempt.kill_rounds == 2) {
-    base::LogWarn("task_does_not_die", {Field{"task", attempt.id}, Field{"attempt", attempt.number},
-                                        Field{"pid", left.front().id.pid}});
+  const SteadyClock::time_point now = SteadyClock::now();
+  if (!left.empty()) {
+    attempt.killed_at = now;
+    if (++attempt.kill_rounds == 2)
+      base::LogWarn("task_does_not_die",
+                    {Field{"task", attempt.id}, Field{"attempt", attempt.number},
+                     Field{"pid", left.front().id.pid}});
+    return;
   }
+  // The shim may still be writing its report.
+  if (attempt.killed_at && now - *attempt.killed_at < options_.hang_margin) return;
+  base::LogWarn("shim_hangs", {Field{"task", attempt.id}, Field{"attempt", attempt.number},
+                               Field{"pid", attempt.shim.pid}});
+  Tell(attempt.shim, {SIGKILL});
 }
 
 // Warns at first. Later kills the shim, so that the task's GPUs can serve others while it waits.

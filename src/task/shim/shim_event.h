@@ -1,0 +1,21 @@
+// The events that report what became of an attempt.
+#pragma once
+
+#include <string>
+
+#include "base/result.h"
+#include "task/shim/launcher.h"
+#include "task/shim/shim_protocol.h"
+
+namespace carma::task {
+
+ShimEvent EventOf(const KnownAttempt& attempt, ShimEventKind kind);
+// The event for an attempt that ended with a report.
+ShimEvent EventOf(const KnownAttempt& attempt, const ShimReport& report);
+ShimEvent FailureOf(const KnownAttempt& attempt, std::string text, bool retryable);
+// The event for an attempt that failed before it had a shim.
+ShimEvent FailureOf(const KnownAttempt& attempt, const base::Error& error);
+// The event for an attempt whose start hung. The task waits, because the machine is not at fault.
+ShimEvent NoStartOf(const KnownAttempt& attempt);
+
+}  // namespace carma::task
