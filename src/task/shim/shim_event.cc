@@ -10,8 +10,6 @@
 namespace carma::task {
 namespace {
 
-using base::Field;
-
 std::string SizeText(std::int64_t bytes) {
   const double mib = static_cast<double>(bytes) / (1 << 20);
   if (mib < 0.1) return fmt::format("{} bytes", bytes);
@@ -51,8 +49,9 @@ ShimEvent EventOf(const KnownAttempt& attempt, const ShimReport& report) {
     return event;
   }
   if (report.dropped_output_bytes > 0) {
-    base::LogWarn("task_output_lost", {Field{"task", attempt.id}, Field{"attempt", attempt.number},
-                                       Field{"bytes", report.dropped_output_bytes}});
+    base::LogWarn("task_output_lost",
+                  {base::Field{"task", attempt.id}, base::Field{"attempt", attempt.number},
+                   base::Field{"bytes", report.dropped_output_bytes}});
   }
   ShimEvent event = EventOf(attempt, ShimEventKind::kExited);
   if (report.dropped_output_bytes > 0) {
