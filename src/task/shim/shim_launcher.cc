@@ -194,9 +194,9 @@ void ShimLauncher::KillHung(Attempt& attempt) {
   attempt.kill_at = SteadyClock::now() + kKillAgain;
   // The shim may be unknown, because its folder cannot be read, or its pid may have been reused.
   if (!MayLive(attempt.shim)) return;
+  const std::vector<base::ProcessStat> left = Descendants(attempt.shim.pid);
   if (!options_.cgroup.path.empty())
     TaskCgroup::KillCgroup(GroupOf(attempt, options_.cgroup.path, attempt.shim.pid));
-  const std::vector<base::ProcessStat> left = Descendants(attempt.shim.pid);
   for (const base::ProcessStat& process : left) Tell(process.id, {SIGKILL});
   const SteadyClock::time_point now = SteadyClock::now();
   if (!left.empty()) {
