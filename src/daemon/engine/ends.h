@@ -57,8 +57,8 @@ class Ends {
   Result<Unit> Open();
 
   // When the attempt of this kExited or kLaunchFailed ended; empty if it has just ended. If it
-  // ended while no carmad was running and the time is unknown, returns when carmad last wrote to
-  // the store, so that nobody is charged for the time after that.
+  // ended at an unknown time while no carmad was running, returns when carmad last wrote to the
+  // store. Its user is not charged for the time since then.
   std::optional<base::Time> EndOf(const task::ShimEvent& event) const;
 
   // Handles the end of an attempt, as reported by its shim (kExited). Posts the end immediately if

@@ -15,7 +15,8 @@ ShimEvent EventOf(const KnownAttempt& attempt, const ShimReport& report);
 ShimEvent FailureOf(const KnownAttempt& attempt, std::string text, bool retryable);
 // The event for an attempt that failed before it had a shim.
 ShimEvent FailureOf(const KnownAttempt& attempt, const base::Error& error);
-// The event for an attempt whose start hung. The task waits, because the machine is not at fault.
+// The event for an attempt that was given up because it did not start. The task waits, and neither
+// it nor the machine is blamed.
 ShimEvent NoStartOf(const KnownAttempt& attempt);
 
 }  // namespace carma::task

@@ -212,8 +212,8 @@ class ProfileCall {
     return WithSteps(workload, *steps);
   }
 
-  // Runs the workloads' calibrations, once per folder, and sets their numbers of steps. Skips the
-  // runs of a workload whose calibration fails.
+  // Runs the workloads' calibrations, once per folder, and sets their numbers of steps. If a
+  // calibration fails, the runs of its workload are skipped.
   Result<Unit> Calibrate() {
     std::vector<ProfiledWorkload> known = CARMA_TRY(ReadWorkloads(kCalibratedFile));
     for (ProfiledWorkload& each : all_) {

@@ -39,7 +39,7 @@ struct MeasureListener {
 // Blocks until all runs have ended. Runs on different GPUs may overlap. A run is reported as failed
 // if it runs out of memory or if a workload fails while running alongside others. If a workload
 // fails alone for another reason, its remaining runs are skipped, and kConflict is returned at the
-// end. With `beside_others`, a run out of memory is not reported but also gives kConflict. No
+// end. With `beside_others`, a run that runs out of memory is not reported and gives kConflict. No
 // process is left running, even after an error. Returns kConflict at once if a GPU is in use or the
 // measurement was interrupted, or a driver error.
 Result<Unit> MeasureRuns(const MeasureOptions& options, gpu::Probe& probe,

@@ -77,7 +77,7 @@ void WarnOfMix(Context& context, const std::vector<trace::ClassShare>& mix,
                const trace::MappedTasks& mapped) {
   for (std::size_t i = 0; i < mix.size(); ++i) {
     if (mapped.by_class[i] <= mapped.quotas[i]) continue;
-    Warn(context, fmt::format("{} of {} are {}, not {}: no other class has as many GPUs; "
+    Warn(context, fmt::format("{} of {} are {}, not {}: no other class uses as many GPUs; "
                               "'trace window --max-gpus' drops such jobs",
                               mapped.by_class[i],
                               base::Counted(mapped.trace.submissions.size() - mapped.kept, "job"),

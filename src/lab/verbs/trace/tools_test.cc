@@ -178,7 +178,7 @@ TEST_F(TraceTools, MapWarnsOfAMixThatTheCatalogueCannotGive) {
   const Ran ran = Run({"map", Jobs()});
   EXPECT_EQ(ran.exit_code, 0) << ran.err;
   EXPECT_EQ(ran.err,
-            "carma: warning: 6 of 24 jobs are heavy, not 2: no other class has as many GPUs; "
+            "carma: warning: 6 of 24 jobs are heavy, not 2: no other class uses as many GPUs; "
             "'trace window --max-gpus' drops such jobs\n");
   const std::string small = File("w.csv", Run({"window", Jobs(), "--max-gpus", "1"}).out);
   EXPECT_EQ(Run({"map", small}).err, "");
