@@ -163,6 +163,19 @@ WholeLine WholeLineOf(const State& state, const std::vector<const TaskRecord*>& 
   return line;
 }
 
+// The latest starts if every task runs for as long as its time limit allows.
+std::vector<std::optional<Time>> StartsByLimits(const State& state, Time at,
+                                                const std::vector<const TaskRecord*>& in_line,
+                                                const WholeLine& line) {
+  std::vector<ExpectedGpu> ends;
+  for (std::uint32_t i = 0; i < state.gpus.all.size(); ++i)
+    ends.push_back({EndOn(state, GpuIndex{i}, at, line), state.reservations.On(GpuIndex{i})});
+  std::vector<ExpectedTask> limited;
+  limited.reserve(in_line.size());
+  for (const TaskRecord* task : in_line) limited.push_back(ExpectedOf(state, *task, line));
+  return LatestStarts(at, ends, limited, line.pass, Returning(state, line));
+}
+
 // The starts that become possible when time slices end, up to the first task that needs linked
 // GPUs. Empty if GPUs are shared (several tasks might have to leave for one start), if GPUs are
 // reserved, or if tasks wait for recovery.
@@ -221,6 +234,7 @@ std::vector<std::optional<Time>> LikelyOf(const State& state, Time at,
     running.push_back(run);
   }
   LikelyLine line;
+  line.tasks.reserve(in_line.size());
   for (const TaskRecord* task : in_line) {
     const bool stops = task->queue == QueueKind::kMain;
     LikelyStart start{.need = NeedOfOne(state, *task), .run = {.task = task->id}, .stops = stops};
@@ -298,14 +312,8 @@ std::map<TaskId, ExpectedStart> ExpectedStarts(const State& state, Time at,
   if (pass == Pass::kInOrder || !all_known) line.resize(std::min(line.size(), most));
   if (line.empty()) return {};
 
-  std::vector<ExpectedGpu> by_limit;
-  for (std::uint32_t i = 0; i < state.gpus.all.size(); ++i)
-    by_limit.push_back({EndOn(state, GpuIndex{i}, at, all), state.reservations.On(GpuIndex{i})});
-  std::vector<ExpectedTask> limited;
-  for (const TaskRecord* task : line) limited.push_back(ExpectedOf(state, *task, all));
-  const bool may_say = pass == Pass::kInOrder || all_known;
-  auto latest = may_say ? LatestStarts(at, by_limit, limited, pass, Returning(state, all))
-                        : std::vector<std::optional<Time>>(line.size());
+  auto latest = pass == Pass::kInOrder || all_known ? StartsByLimits(state, at, line, all)
+                                                    : std::vector<std::optional<Time>>(line.size());
   const auto by_turns = StartsByTurns(state, at, line, all);
   for (std::size_t i = 0; i < by_turns.size(); ++i) {
     if (by_turns[i]) latest[i] = std::min(latest[i].value_or(*by_turns[i]), *by_turns[i]);

@@ -5,6 +5,7 @@
 #include <functional>
 #include <iterator>
 #include <memory>
+#include <set>
 #include <utility>
 
 #include "base/json.h"
@@ -26,9 +27,10 @@ constexpr std::size_t kMostRows = 1'000;
 // Maximum number of tasks to check for a page in queue order. A page that reaches this limit may
 // have few rows even though a next page exists.
 constexpr std::size_t kMostLooks = 1'000;
-// Forking the process does not pay if the list has at most kFewRows rows and no row needs an
-// expected start, or if the queues have at most kShortQueue tasks.
+// Forking the process does not pay for a list of at most kFewRows rows whose waiting tasks are
+// among the first kFewStarts of the queue, or if the queues have at most kShortQueue tasks.
 constexpr std::size_t kFewRows = 100;
+constexpr std::size_t kFewStarts = 200;
 constexpr std::size_t kShortQueue = 20'000;
 
 std::vector<std::string> StateNames() {
@@ -221,17 +223,37 @@ Result<Page> ListByNumber(const SharedServices& services, store::TaskFilter filt
   return page;
 }
 
-// Builds the response from memory, without reading the store.
-Answer ListOf(const SharedServices& services, const Page& page, const Caller& caller) {
+// The length of the shortest part of the queue, from its head, that contains all queued tasks of
+// the page. Empty if it is longer than `most`.
+std::optional<std::size_t> QueuePartOf(const core::Scheduler& scheduler, const Page& page,
+                                       std::size_t most) {
+  std::set<core::TaskId> waiting;
+  for (const store::StoredTask& stored : page.rows) {
+    if (stored.record.state == core::TaskState::kQueued) waiting.insert(stored.record.id);
+  }
+  if (waiting.empty()) return 0;
+  const std::vector<core::TaskId> line = scheduler.InLine(most + 1).with_gpus;
+  std::size_t length = 0;
+  for (std::size_t i = 0; i < std::min(most, line.size()); ++i) {
+    if (waiting.erase(line[i]) > 0) length = i + 1;
+  }
+  // Queued tasks that are not in this queue have no expected start.
+  if (!waiting.empty() && line.size() > most) return std::nullopt;
+  return length;
+}
+
+// Builds the response from memory, without reading the store. starts: for how many of the first
+// queued tasks to compute the expected start.
+Answer ListOf(const SharedServices& services, const Page& page, const Caller& caller,
+              std::size_t starts) {
+  const std::map<core::TaskId, core::ExpectedStart> expected =
+      starts == 0 ? std::map<core::TaskId, core::ExpectedStart>{}
+                  : services->engine.scheduler().ExpectedStarts(services->clock.Now(), starts);
   Json tasks = Json::array();
-  std::optional<std::map<core::TaskId, core::ExpectedStart>> starts;
   for (const store::StoredTask& stored : page.rows) {
     api::TaskView view = View(services, stored, caller);
     Shorten(view.command);
-    if (view.waiting_since_ms) {
-      if (!starts) starts = services->engine.scheduler().ExpectedStarts(services->clock.Now());
-      AddStart(*starts, view);
-    }
+    if (view.waiting_since_ms) AddStart(expected, view);
     tasks.push_back(ToJson(view));
   }
   Json next = nullptr;
@@ -241,17 +263,20 @@ Answer ListOf(const SharedServices& services, const Page& page, const Caller& ca
 
 // read: called on the loop; returns the page.
 void AnswerWithList(const SharedServices& services, const Call& call,
-                    const store::TaskFilter& filter, const std::function<Result<Page>()>& read,
+                    const store::TaskFilter& filter, std::function<Result<Page>()> read,
                     const api::Responder& reply) {
+  if (filter.limit <= kFewRows) {
+    Result<Page> page = read();
+    if (!page) return reply(std::unexpected(page.error()));
+    if (const auto starts = QueuePartOf(services->engine.scheduler(), *page, kFewStarts))
+      return reply(ListOf(services, *page, call.caller, *starts));
+    read = [page = *std::move(page)]() -> Result<Page> { return page; };
+  }
   const auto write = [services, caller = call.caller](const Page& page) {
-    return ListOf(services, page, caller);
+    const auto starts = QueuePartOf(services->engine.scheduler(), page, core::kLongestTold);
+    return ListOf(services, page, caller, starts.value_or(core::kLongestTold));
   };
-  const PrepareAnswer prepare = ReadThenWrite(read, write);
-  // Only waiting tasks need expected starts.
-  const bool few = filter.limit <= kFewRows && !filter.states.empty() &&
-                   std::ranges::all_of(filter.states, &core::HoldsGpus);
-  few ? AnswerAtOnce(AskerOf(call), prepare, reply)
-      : services->from_snapshot(AskerOf(call), prepare, reply);
+  services->from_snapshot(AskerOf(call), ReadThenWrite(std::move(read), write), reply);
 }
 
 // All queued tasks in order; tasks without GPUs come last.

@@ -134,6 +134,22 @@ TEST_F(TasksTest, FindsAUsersTasksInALongQueueAtOnce) {
   EXPECT_TRUE(found.body.at("next").is_null());
 }
 
+TEST_F(TasksTest, OnlyTasksFarBackInTheQueueNeedASnapshot) {
+  task::TaskSpec spec = OnAllGpus();
+  spec.time_limit = base::Duration(3'600'000);
+  Start(Submit(spec));
+  Submit(spec);
+  SubmitArray(300, kAda);
+  const Heard front = Ask(Services(), &ListTasks,
+                          Asking({{"order", "turn"}, {"state", "queued"}, {"limit", "50"}}));
+  ASSERT_EQ(front.body.at("tasks").size(), 50U);
+  EXPECT_GT(front.body.at("tasks")[0].at("latest_start_ms"), base::ToMs(clock_.Now()));
+  EXPECT_EQ(snapshots_, 0);
+  const Heard newest = Ask(Services(), &ListTasks, Asking({{"limit", "50"}}));
+  EXPECT_EQ(newest.body.at("tasks").size(), 50U);
+  EXPECT_EQ(snapshots_, 1);
+}
+
 // Checking a name requires a store query, so only a limited number of names is checked for a page.
 TEST_F(TasksTest, FindsANameInALongQueuePageByPage) {
   SubmitHeld();

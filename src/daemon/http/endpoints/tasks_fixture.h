@@ -23,6 +23,10 @@ class TasksTest : public EndpointTest {
       when_final_ = std::move(call);
     };
     services.lines = lines_;
+    services.from_snapshot = [this](auto uid, const PrepareAnswer& prepare, const auto& send) {
+      ++snapshots_;
+      AnswerAtOnce(uid, prepare, send);
+    };
     return Shared(std::move(services));
   }
   Heard Change(const Caller& caller, const std::string& verb, const std::string& id = "1") {
@@ -48,6 +52,7 @@ class TasksTest : public EndpointTest {
 
   std::uint64_t awaited_ = 0;
   int wait_s_ = 0;
+  int snapshots_ = 0;  // responses built from a snapshot
   std::function<void()> when_final_;
   std::shared_ptr<QueueSnapshots> lines_ = std::make_shared<QueueSnapshots>();
 };
