@@ -48,7 +48,8 @@ class LikelyTest : public ::testing::Test {
   }
 
   PolicyConfig config_;
-  PreemptionPlan room_{config_};
+  GpuLinks links_;
+  PreemptionPlan room_{config_, links_};
   std::vector<LikelyRun> running_;
   LikelyLine line_;
   std::uint64_t last_ = 0;

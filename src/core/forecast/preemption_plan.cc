@@ -23,7 +23,7 @@ double ActivityWith(SharingMethod sharing, double all, int sign, double one) {
 }  // namespace
 
 PreemptionPlan::PreemptionPlan(const PreemptionPlan& other)
-    : config_(other.config_), gpus_(other.gpus_) {
+    : config_(other.config_), links_(other.links_), gpus_(other.gpus_) {
   for (Gpu& gpu : gpus_) Refresh(gpu);  // the copy's spans must refer to the copy
 }
 
@@ -82,12 +82,28 @@ void PreemptionPlan::Leave(TaskId task) {
   }
 }
 
-std::vector<PreemptionPlan::Gpu*> PreemptionPlan::Fitting(const Need& need) {
-  std::vector<Gpu*> fitting;
-  for (Gpu& gpu : gpus_) {
+std::vector<const PreemptionPlan::Gpu*> PreemptionPlan::Fitting(const Need& need) const {
+  std::vector<const Gpu*> fitting;
+  for (const Gpu& gpu : gpus_) {
     if (FitOf(config_, need, gpu.view) == Fit::kFits) fitting.push_back(&gpu);
   }
   return fitting;
+}
+
+std::vector<const PreemptionPlan::Gpu*> PreemptionPlan::Chosen(
+    const Need& need, std::vector<const Gpu*> sorted) const {
+  const auto wanted = static_cast<std::size_t>(need.gpus);
+  if (!need.linked) {
+    sorted.resize(sorted.size() < wanted ? 0 : wanted);
+    return sorted;
+  }
+  std::vector<GpuLinks::Candidate> candidates;
+  for (const Gpu* each : sorted)
+    candidates.push_back({each->view.index, -static_cast<double>(candidates.size())});
+  std::vector<const Gpu*> chosen;
+  for (const GpuIndex gpu : links_.ChooseFor(need, std::move(candidates)))
+    chosen.push_back(&gpus_[core::Number(gpu)]);
+  return chosen;
 }
 
 bool PreemptionPlan::TakeIfOpened(const Need& need) {
@@ -102,14 +118,13 @@ void PreemptionPlan::NoteLooked() {
 }
 
 bool PreemptionPlan::Take(const Need& need) {
-  std::vector<Gpu*> fitting = Fitting(need);
-  const auto wanted = static_cast<std::size_t>(need.gpus);
-  if (fitting.size() < wanted) return false;
+  std::vector<const Gpu*> fitting = Fitting(need);
   std::ranges::stable_sort(fitting, std::greater<>(), [](const Gpu* gpu) {
     return std::pair(-gpu->view.tasks, gpu->view.free_mib);
   });
-  for (std::size_t i = 0; i < wanted; ++i) {
-    Gpu& gpu = *fitting[i];
+  fitting = Chosen(need, std::move(fitting));
+  for (const Gpu* each : fitting) {
+    Gpu& gpu = gpus_[core::Number(each->view.index)];
     const std::int64_t wanted_mib = std::max(need.memory_mib.value_or(0), need.retry_free_mib);
     gpu.tasks.push_back({.task = need.task,
                          .promised_mib = std::min(wanted_mib, gpu.view.free_mib),
@@ -124,39 +139,35 @@ bool PreemptionPlan::Take(const Need& need) {
                                         gpu.tasks.back().load.load.sm_active);
     Refresh(gpu);
   }
-  return true;
+  return !fitting.empty();
 }
 
 // Chooses GPUs for the task so that as few tasks as possible must leave. Returns those tasks.
-std::vector<TaskId> PreemptionPlan::LeaversOf(const Need& need, const std::vector<Gpu*>& fitting,
+std::vector<TaskId> PreemptionPlan::LeaversOf(const Need& need,
+                                              const std::vector<const Gpu*>& fitting,
                                               const std::vector<TaskId>& leaving) const {
   const auto is_there = [](const Gpu& gpu, TaskId task) {
     return std::ranges::find(gpu.tasks, task, &PlannedTask::task) != gpu.tasks.end();
   };
-  std::vector<std::pair<std::ptrdiff_t, const Gpu*>> by_leavers;
-  for (const Gpu* each : fitting) {
-    const Gpu& now = gpus_[core::Number(each->view.index)];
-    by_leavers.emplace_back(
-        std::ranges::count_if(leaving, [&](TaskId task) { return is_there(now, task); }), &now);
-  }
-  std::ranges::stable_sort(by_leavers, {}, &std::pair<std::ptrdiff_t, const Gpu*>::first);
-  by_leavers.resize(static_cast<std::size_t>(need.gpus));
+  std::vector<const Gpu*> by_leavers;
+  for (const Gpu* each : fitting) by_leavers.push_back(&gpus_[core::Number(each->view.index)]);
+  std::ranges::stable_sort(by_leavers, {}, [&](const Gpu* gpu) {
+    return std::ranges::count_if(leaving, [&](TaskId task) { return is_there(*gpu, task); });
+  });
+  by_leavers = Chosen(need, std::move(by_leavers));
   std::vector<TaskId> there;
   for (const TaskId task : leaving) {
-    if (std::ranges::any_of(by_leavers,
-                            [&](const auto& each) { return is_there(*each.second, task); }))
+    if (std::ranges::any_of(by_leavers, [&](const Gpu* gpu) { return is_there(*gpu, task); }))
       there.push_back(task);
   }
   return there;
 }
 
 void PreemptionPlan::KeepFor(const Need& need) {
-  Need unlinked = need;  // the plan does not know which GPUs are linked
-  unlinked.linked = false;
   std::vector<GpuView> views;
   for (const Gpu& gpu : gpus_) views.push_back(gpu.view);
   RecoveryHold recovery_hold;
-  recovery_hold.Keep(config_, {}, unlinked, views);
+  recovery_hold.Keep(config_, links_, need, views);
   for (Gpu& gpu : gpus_)
     gpu.view.reserved_for =
         recovery_hold.Keeps(gpu.view.index) ? recovery_hold.task() : std::optional<TaskId>();

@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "core/policy/gpu_links.h"
 #include "core/policy/policy.h"
 
 namespace carma::core {
@@ -25,8 +26,9 @@ struct PlannedTask {
 
 class PreemptionPlan {
  public:
-  // `config` must outlive the plan.
-  explicit PreemptionPlan(const PolicyConfig& config) : config_(config) {}
+  // Both must outlive the plan.
+  PreemptionPlan(const PolicyConfig& config, const GpuLinks& links)
+      : config_(config), links_(links) {}
   PreemptionPlan(const PreemptionPlan& other);
   PreemptionPlan& operator=(const PreemptionPlan&) = delete;
 
@@ -36,8 +38,8 @@ class PreemptionPlan {
   void Add(const GpuView& view, std::vector<PlannedTask> tasks);
 
   void Leave(TaskId task);
-  // Places the task where it fits, on the emptiest GPUs first. Returns false if too few GPUs can
-  // take it.
+  // Places the task where it fits, on the emptiest GPUs first (linked ones if it requires them).
+  // Returns false if too few GPUs can take it.
   bool Take(const Need& need);
   // Like Take, but for a task that did not fit at the last NoteLooked. Returns false at once unless
   // the task fits on a GPU where something has been freed since then.
@@ -67,15 +69,16 @@ class PreemptionPlan {
     std::vector<std::uint32_t> users;
   };
   void Refresh(Gpu& gpu) const;
-  std::vector<Gpu*> Fitting(const Need& need);
-  std::vector<TaskId> LeaversOf(const Need& need, const std::vector<Gpu*>& fitting,
+  std::vector<const Gpu*> Fitting(const Need& need) const;
+  // The GPUs, best first, reduced to those that the task would take. Empty if there are too few.
+  std::vector<const Gpu*> Chosen(const Need& need, std::vector<const Gpu*> sorted) const;
+  std::vector<TaskId> LeaversOf(const Need& need, const std::vector<const Gpu*>& fitting,
                                 const std::vector<TaskId>& leaving) const;
   bool FitsWithout(const Need& need, std::span<const TaskId> gone) const;
-  bool Fits(const Need& need) {
-    return Fitting(need).size() >= static_cast<std::size_t>(need.gpus);
-  }
+  bool Fits(const Need& need) const { return !Chosen(need, Fitting(need)).empty(); }
 
   const PolicyConfig& config_;
+  const GpuLinks& links_;
   std::vector<Gpu> gpus_;
 };
 

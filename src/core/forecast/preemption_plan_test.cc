@@ -41,7 +41,8 @@ class PreemptionPlanTest : public ::testing::Test {
 
   PolicyConfig config_;
   std::vector<Neighbour> residents_[2];
-  PreemptionPlan room_{config_};
+  GpuLinks links_;
+  PreemptionPlan room_{config_, links_};
 };
 using Tasks = std::vector<TaskId>;
 

@@ -376,7 +376,7 @@ void EndAsked(State& state, TaskRecord& task, Reason reason) {
 }
 
 PreemptionPlan PreemptionPlanNow(const State& state) {
-  PreemptionPlan room(state.config);
+  PreemptionPlan room(state.config, state.gpus.links);
   const Time plateau_from = PlateauFrom(state, state.now);
   for (std::uint32_t i = 0; i < state.gpus.all.size(); ++i) {
     const GpuView view = ViewOf(state, GpuIndex{i}, state.now);
