@@ -13,11 +13,15 @@
 
 namespace carma::core {
 
+// True if foreign processes would keep the task off the GPU even if it held no tasks.
+bool BlockedByForeign(const PolicyConfig& config, const Need& need, const GpuView& gpu);
+
 class RecoveryHold {
  public:
   // Sets aside as many GPUs as the task needs. Chooses those with the most free memory among the
   // open, unreserved GPUs that would take the task if they were empty, and only linked ones if the
-  // task requires them. If there are too few, sets aside none and returns false.
+  // task requires them. GPUs blocked by foreign processes come last. If there are too few GPUs,
+  // sets aside none and returns false.
   bool Keep(const PolicyConfig& config, const GpuLinks& links, const Need& need,
             std::span<const GpuView> views);
   void Drop() { task_.reset(); }

@@ -35,6 +35,20 @@ TEST(RecoveryHold, KeepsGpusWithMostFreeMemoryAndThoseOfExclusiveTasksLast) {
   EXPECT_THAT(recovery_hold.gpus(), IsEmpty());
 }
 
+TEST(RecoveryHold, KeepsGpusWhereForeignProcessesAreInTheWayLast) {
+  std::vector<GpuView> views = Views();
+  views[3].foreign_processes = views[2].foreign_processes = 1;
+  views[2].foreign_mib = 35'000;
+  RecoveryHold recovery_hold;
+  recovery_hold.Keep({}, {}, {.memory_mib = 1'000, .exclusive = true, .task = TaskId{7}}, views);
+  EXPECT_THAT(recovery_hold.gpus(), ElementsAre(GpuIndex{1}));
+  recovery_hold.Keep({}, {}, {.memory_mib = 10'000, .gpus = 3, .task = TaskId{7}}, views);
+  EXPECT_THAT(recovery_hold.gpus(), ElementsAre(GpuIndex{3}, GpuIndex{1}, GpuIndex{0}));
+  recovery_hold.Keep({}, {}, {.gpus = 4, .exclusive = true, .task = TaskId{7}}, views);
+  EXPECT_THAT(recovery_hold.gpus(),
+              ElementsAre(GpuIndex{1}, GpuIndex{0}, GpuIndex{3}, GpuIndex{2}));
+}
+
 TEST(RecoveryHold, IgnoresClosedTooSmallAndDividedGpus) {
   std::vector<GpuView> views = Views();
   views[0].healthy = false;

@@ -179,11 +179,14 @@ void UpdateReservation(State& state) {
     const bool waits = task != nullptr && task->state == TaskState::kQueued &&
                        (task->queue == QueueKind::kRecovery || state.heads.passed.task == *id) &&
                        state.queue.PlaceOf(task->id) == Place::kEligible;
-    const bool open = std::ranges::all_of(state.recovery_hold.gpus(), [&state](GpuIndex gpu) {
+    const auto is_open = [&](GpuIndex gpu) {
       const GpuView view = ViewOf(state, gpu, state.now);
-      return view.healthy && !view.drained;
-    });
-    if (waits && open && !MayKeepOthers(state, *task) && !IsLimited(state, *task)) return;
+      return view.healthy && !view.drained &&
+             !BlockedByForeign(state.config, NeedNow(state, *task), view);
+    };
+    if (waits && std::ranges::all_of(state.recovery_hold.gpus(), is_open) &&
+        !MayKeepOthers(state, *task) && !IsLimited(state, *task))
+      return;
     state.recovery_hold.Drop();
   }
   std::size_t looks = 0;
