@@ -13,20 +13,6 @@
 namespace carma::core {
 namespace {
 
-// The queue head for which cores and memory are kept. They are kept after the same waiting time as
-// GPUs (pass_limit). If both queue heads have waited that long, the longer wait decides.
-std::optional<TaskId> HostKeptFor(const State& state, Time at) {
-  const Passed* longest = nullptr;
-  for (const Passed* each : {&state.heads.short_of_host, &state.heads.without_gpus}) {
-    if (each == &state.heads.short_of_host && !state.heads.short_of_host_first) continue;
-    const bool kept = state.config.pass_limit && each->task &&
-                      at - each->since >= *state.config.pass_limit &&
-                      state.queue.PlaceOf(*each->task) == Place::kEligible;
-    if (kept && (longest == nullptr || each->since < longest->since)) longest = each;
-  }
-  return longest == nullptr ? std::nullopt : longest->task;
-}
-
 bool GpusTake(const State& state, const TaskRecord& task) {
   const Need need = NeedNow(state, task);
   const std::vector<GpuView> views = Views(state, state.now);
@@ -39,6 +25,18 @@ bool GpusTake(const State& state, const TaskRecord& task) {
 }
 
 }  // namespace
+
+std::optional<TaskId> HostKeptFor(const State& state, Time at) {
+  const Passed* longest = nullptr;
+  for (const Passed* each : {&state.heads.short_of_host, &state.heads.without_gpus}) {
+    if (each == &state.heads.short_of_host && !state.heads.short_of_host_first) continue;
+    const bool kept = state.config.pass_limit && each->task &&
+                      at - each->since >= *state.config.pass_limit &&
+                      state.queue.PlaceOf(*each->task) == Place::kEligible;
+    if (kept && (longest == nullptr || each->since < longest->since)) longest = each;
+  }
+  return longest == nullptr ? std::nullopt : longest->task;
+}
 
 HostView HostFor(const State& state, TaskId task, Time at) {
   const std::optional<TaskId> kept = HostKeptFor(state, at);

@@ -175,6 +175,7 @@ void NoteHead(State& state, PassLine& pass) {
 NoStartSnapshot LookNow(const State& state, const std::vector<GpuView>& views) {
   NoStartSnapshot look{.line = state.queue.changes(),
                        .host = state.machine.books.changes(),
+                       .host_kept = HostKeptFor(state, state.now),
                        .lessons = state.lessons.changes(),
                        .limits = state.limits.changes(),
                        .booked = state.reservations.changes(),
@@ -188,6 +189,7 @@ NoStartSnapshot LookNow(const State& state, const std::vector<GpuView>& views) {
 
 bool OpensNothingSince(const State& state, const NoStartSnapshot& look) {
   return look.host == state.passes.no_start->host &&
+         look.host_kept == state.passes.no_start->host_kept &&
          look.lessons == state.passes.no_start->lessons &&
          look.limits == state.passes.no_start->limits &&
          look.booked == state.passes.no_start->booked &&

@@ -151,6 +151,7 @@ struct LineLook {
 struct NoStartSnapshot {
   std::uint64_t line = 0;           // Queue::changes
   std::uint64_t host = 0;           // HostBooks::changes
+  std::optional<TaskId> host_kept;  // HostKeptFor
   std::uint64_t lessons = 0;        // Lessons::changes
   std::uint64_t limits = 0;         // Limits::changes
   std::uint64_t booked = 0;         // ReservationBook::changes
