@@ -297,6 +297,18 @@ std::optional<Time> Limits::NextChange(Time now) const {
   return next;
 }
 
+std::optional<std::int64_t> Limits::MostMibFor(const TaskRequest& request) const {
+  if (!count_memory_) return std::nullopt;
+  const Names names = NamesOf(request);
+  std::optional<std::int64_t> most_mib;
+  for (const LimitRule& rule : rules_) {
+    if (!rule.memory_mib || !IsAbout(rule, names)) continue;
+    const std::int64_t each_mib = *rule.memory_mib / std::max(1, request.gpus);
+    most_mib = std::min(most_mib.value_or(each_mib), each_mib);
+  }
+  return most_mib;
+}
+
 std::optional<Duration> Limits::LongestFor(const TaskRequest& request) const {
   const Names names = NamesOf(request);
   std::optional<Duration> longest;

@@ -101,6 +101,9 @@ class Limits {
   // Returns when gpu_hours usage next changes on its own: either old usage drops out of the period,
   // or running tasks use up a limit. Empty if never.
   std::optional<Time> NextChange(Time now) const;
+  // Returns the most memory that the rules allow a task like this one on each of its GPUs; empty if
+  // unlimited.
+  std::optional<std::int64_t> MostMibFor(const TaskRequest& request) const;
   // Returns the longest time limit that the rules allow for a task like this one; empty if
   // unlimited.
   std::optional<Duration> LongestFor(const TaskRequest& request) const;

@@ -169,7 +169,9 @@ void EndFailed(State& state, TaskRecord& task, Reason reason) {
 std::int64_t MostFor(const State& state, const TaskRequest& request) {
   const std::vector<std::int64_t> sizes_mib = UsableSizes(state, request);
   const auto wanted = static_cast<std::size_t>(std::max(1, request.gpus));
-  return sizes_mib.size() < wanted ? 0 : sizes_mib[wanted - 1];
+  if (sizes_mib.size() < wanted) return 0;
+  const std::int64_t most_mib = sizes_mib[wanted - 1];
+  return std::min(most_mib, state.limits.MostMibFor(request).value_or(most_mib));
 }
 
 void UpdateReservation(State& state) {

@@ -8,8 +8,8 @@ namespace carma::core {
 
 void EndOutOfMemory(State& state, TaskRecord& task, std::int64_t tried_mib);
 void EndFailed(State& state, TaskRecord& task, Reason reason);
-// The most memory per GPU that the requested number of GPUs could provide at the same time. 0 if
-// there are too few GPUs.
+// The most memory per GPU that the requested number of GPUs could provide at the same time, and
+// that the limits allow. 0 if there are too few GPUs.
 std::int64_t MostFor(const State& state, const TaskRequest& request);
 void UpdateReservation(State& state);
 

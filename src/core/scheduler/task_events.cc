@@ -67,8 +67,9 @@ void RefundRetries(State& state, const std::map<TaskId, int>& innocent) {
   }
 }
 
-// A prediction may be wrong, so it must not make a task too large for the server. If the task needs
-// N GPUs, its estimate is reduced to the size of the N-th largest GPU that it may use.
+// A prediction may be wrong, so it must not make a task too large for the server or its limits. If
+// the task needs N GPUs, its estimate is reduced to the size of the N-th largest GPU that it may
+// use.
 void CutToGpus(const State& state, TaskRecord& task) {
   if (!task.estimate || !task.estimate->predicted_mib) return;
   const std::int64_t most_mib = MostFor(state, task.request);
