@@ -7,6 +7,7 @@
 #include "core/scheduler/learning.h"
 #include "core/scheduler/line.h"
 #include "core/scheduler/placement.h"
+#include "core/scheduler/planned_books.h"
 #include "core/scheduler/time_slices.h"
 
 namespace carma::core {
@@ -15,6 +16,9 @@ namespace {
 // The time from a task's time limit, or the end of its time slice, until its processes are gone and
 // the GPU has been sampled.
 constexpr Duration kEnding{60'000};
+
+// The position of recovery tasks, which go before the main queue.
+constexpr QueueKey kBeforeAll{.less_priority = std::numeric_limits<std::int64_t>::min()};
 
 Duration OfSeconds(double seconds) {
   return Duration(static_cast<std::int64_t>(seconds * 1000));
@@ -214,6 +218,45 @@ Time OnceSettled(const State& state, const Need& need, Time at) {
   return last < opening.size() ? opening[last] : at;
 }
 
+// Drops the tasks that a limit will keep waiting once those ahead of them have started.
+void DropLimited(const State& state, std::vector<const TaskRecord*>& in_line) {
+  if (!state.limits.Concerns()) return;
+  PlannedBooks books(state);
+  std::set<LineKey> limited;
+  std::erase_if(in_line, [&](const TaskRecord* task) {
+    if (!state.limits.MayKeep(task->request)) return false;
+    const bool main = task->queue == QueueKind::kMain;
+    if (main && limited.contains(LineOf(*task))) return true;
+    const Need need = NeedOfOne(state, *task);
+    const bool waits = books.IsLimited(state, *task, need);
+    if (!waits) books.Start(state, *task, need);
+    if (waits && main) limited.insert(LineOf(*task));
+    return waits;
+  });
+}
+
+// The first position from which a task that is passed over now may still go ahead of those behind
+// it. It waits for a limit, its array, another task, its begin time or a retry. Tasks on hold are
+// ignored.
+std::optional<QueueKey> FirstPassedOver(const State& state) {
+  std::optional<QueueKey> first;
+  const auto note = [&](const QueueKey& key) { first = std::min(first.value_or(key), key); };
+  const WaitingLine& main = state.queue.Main();
+  for (const auto& [key, line] : main.holders) {
+    const TaskRecord& task = state.tasks.at(line.tasks.begin()->task);
+    if (state.limits.Concerns() && state.limits.MayKeep(task.request)) note(*line.tasks.begin());
+  }
+  if (state.queue.size() == main.size + state.queue.Recovery().size()) return first;
+  for (const auto& [id, task] : state.tasks) {
+    const std::optional<Place> place = state.queue.PlaceOf(id);
+    if (task.request->gpus == 0 || !place || *place == Place::kEligible || *place == Place::kHeld ||
+        *place == Place::kUnfit)
+      continue;
+    note(task.queue == QueueKind::kMain ? state.queue.KeyOf(task) : kBeforeAll);
+  }
+  return first;
+}
+
 // The likely starts of the first `most` tasks.
 std::vector<std::optional<Time>> LikelyOf(const State& state, Time at,
                                           const std::vector<const TaskRecord*>& in_line,
@@ -298,6 +341,7 @@ std::map<TaskId, ExpectedStart> ExpectedStarts(const State& state, Time at,
   std::vector<const TaskRecord*> line;
   for (const TaskId id : InLine(state, LineKind::kWithGpus, kLongestTold + 1, newcomer))
     line.push_back(id == kNewcomer ? newcomer : &state.tasks.at(id));
+  DropLimited(state, line);
   // There is no way to predict when the machine's cores and memory become free.
   const auto by_host = std::ranges::find_if(line, [&state](const TaskRecord* task) {
     return HostNeedOf(state.config, task->request) != HostNeed{};
@@ -323,10 +367,14 @@ std::map<TaskId, ExpectedStart> ExpectedStarts(const State& state, Time at,
   // A mapper with look-ahead may leave GPUs empty if all tasks finish earlier as a result.
   const bool may_wait = state.mapper_entry->chooses_task && state.config.lookahead > 0 &&
                         state.config.order == QueueOrder::kFifo;
+  const std::optional<QueueKey> passed_over = FirstPassedOver(state);
   std::map<TaskId, ExpectedStart> starts;
   for (std::size_t i = 0; i < std::min(most, line.size()); ++i) {
     ExpectedStart start{.latest = latest[i], .likely = about[i]};
-    if (may_wait || state.limits.MayKeep(line[i]->request)) start.latest.reset();
+    const bool behind =
+        passed_over && (pass != Pass::kInOrder || (line[i]->queue == QueueKind::kMain &&
+                                                   *passed_over < state.queue.KeyOf(*line[i])));
+    if (may_wait || behind || state.limits.MayKeep(line[i]->request)) start.latest.reset();
     if (start.latest && start.likely) start.likely = std::min(*start.likely, *start.latest);
     if (start.latest || start.likely) starts.emplace(line[i]->id, start);
   }
