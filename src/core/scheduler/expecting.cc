@@ -274,6 +274,10 @@ std::vector<std::optional<Time>> LikelyOf(const State& state, Time at,
       const Time ends = task.attempt->started.value_or(at) + *longest;
       run.most_s = std::max(0.0, base::Seconds(ends - at));
     }
+    if (state.preemptions.room_for.contains(id) && task.attempt->leaves_by) {
+      const double left_s = std::max(0.0, base::Seconds(*task.attempt->leaves_by - at));
+      run.most_s = std::min(run.most_s.value_or(left_s), left_s);
+    }
     running.push_back(run);
   }
   LikelyLine line;
