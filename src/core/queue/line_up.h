@@ -84,6 +84,8 @@ class LineUp {
   // The usage that ranks the line, in whole-GPU seconds: the usage of its account (or of its user
   // if it has no account), divided by the weight.
   double ShareOf(std::size_t line) const { return sums_[lines_[line].account].Share(); }
+  // The same for the line's user within the account.
+  double ShareInAccount(std::size_t line) const { return sums_[lines_[line].user].Share(); }
   // The number of a line; empty if the line has no tasks. Call it only before the first popped task
   // leaves the queue.
   std::optional<std::size_t> Find(const LineKey& key) const;

@@ -137,21 +137,32 @@ bool IsLookedAt(const State& state, const TaskRecord& task) {
   return false;
 }
 
-// Explains why `task` waits behind `first`.
-Reason ReasonBehind(const State& state, const TaskRecord& task, TaskId first) {
+// Explains why `task` waits behind `first`. starving: `first` goes first only because of
+// FairRules::patience.
+Reason ReasonBehind(const State& state, const TaskRecord& task, TaskId first, bool starving) {
   const TaskRequest& other = state.tasks.at(first).request;
   const bool same_holder = HolderOf(other) == HolderOf(task.request);
+  if (starving && !same_holder) {
+    return {
+        ReasonCode::kFairShare,
+        fmt::format("Task {0} of {1} goes first: no task of {1} in its class has started for at "
+                    "least {2} (fair.patience).",
+                    first, UserOf(other), base::FormatSpan(state.config.fair.patience))};
+  }
   if (state.config.order == QueueOrder::kFifo || same_holder ||
       PriorityOf(state.config, other) > PriorityOf(state.config, task.request)) {
     return {ReasonCode::kPriority, fmt::format("Task {} is first in the queue.", first)};
   }
   const LineUp line = Line(state, LineKindOf(task.request));
+  // Two users of one account are compared with each other.
+  const bool within = other.account && other.account == task.request->account;
   const auto hours = [&](const TaskRequest& request) {
     const auto at = line.Find({HolderOf(request), request.qos.value_or("")});
-    return at ? line.ShareOf(*at) / 3600 : 0;
+    return at ? (within ? line.ShareInAccount(*at) : line.ShareOf(*at)) / 3600 : 0;
   };
-  const auto whose = [](const TaskRequest& request) {
-    return request.account ? fmt::format("account {}", *request.account) : UserOf(request);
+  const auto whose = [&](const TaskRequest& request) {
+    return request.account && !within ? fmt::format("account {}", *request.account)
+                                      : UserOf(request);
   };
   return {ReasonCode::kFairShare,
           fmt::format("Task {0} of {1} goes first: {1} has used {2:.1f} weighted GPU hours, {3} "
@@ -252,7 +263,7 @@ Reason ReasonInLine(const State& state, const TaskRecord& task, Time at) {
                                        : first ? first->task
                                                : state.queue.Main(kind).First();
     if (head && *head != task.id && (crashed || !with_gpus || !HasPlaceBeside(state, task, at)))
-      return ReasonBehind(state, task, *head);
+      return ReasonBehind(state, task, *head, first && first->starving);
   }
   Reason reason = ReasonAtHead(state, task, at);
   if (const int times = TimesPassed(state); state.heads.passed.task == task.id && times > 0) {
