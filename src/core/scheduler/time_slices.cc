@@ -370,7 +370,8 @@ void EndAsked(State& state, TaskRecord& task, Reason reason) {
     return state.Finish(task, with_machine ? TaskState::kLost : TaskState::kCancelled,
                         std::move(reason));
   }
-  ++task.cut_off;
+  // It may have saved when it got SIGTERM.
+  ++(SaysItSaved(state.config.slots, task.request, task.exit) ? task.checkpoints : task.cut_off);
   reason.text.Edit() += WhatItCost(state, task);
   GoOnLater(state, task, std::move(reason));
 }
