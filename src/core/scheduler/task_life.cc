@@ -114,9 +114,14 @@ void State::Stop(TaskRecord& task, StopCause cause, Reason reason) {
 void StopExpired(State& state) {
   while (const std::optional<TaskId> expired = state.deadlines.Expired(state.now)) {
     TaskRecord& task = state.tasks.at(*expired);
-    state.Stop(task, StopCause::kTimeLimit,
-               {ReasonCode::kTimeLimit, fmt::format("Ran longer than its time limit of {}.",
-                                                    base::FormatSpan(*task.request->time_limit))});
+    const Life& life = state.LifeOf(task.id);
+    const bool shared = life.shared && !life.restored;  // before a restart, it may have been alone
+    state.Stop(
+        task, StopCause::kTimeLimit,
+        {ReasonCode::kTimeLimit,
+         fmt::format("Ran longer than its time limit of {}.{}",
+                     base::FormatSpan(*task.request->time_limit),
+                     shared ? " It shared a GPU, so it may have run slower than alone." : "")});
   }
 }
 
