@@ -2,10 +2,13 @@
 // allows, because each request is a durable write.
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "api/task_pointer.h"
 #include "base/text.h"
 #include "base/try.h"
 #include "cli/calls.h"
+#include "cli/client/checks.h"
 #include "cli/client/describe.h"
 #include "cli/client/verbs.h"
 #include "cli/ids.h"
@@ -90,9 +93,14 @@ class BatchReader {
     CARMA_TRY(ApplyOptions(flags_, description));
     CARMA_TRY(description.Set("wrap", line));
     if (description.array()) return Invalid("--array cannot be combined with --batch");
+    if (!description.parameters().empty() || !description.sweep_file().empty())
+      return Invalid("--param and --param-file cannot be combined with --batch");
     auto specs = CARMA_TRY(description.Finish(caller_));
     std::vector<std::string> notes;  // not printed, because a batch may be large
     CARMA_TRY(finder_.Add(description, specs.front(), notes));
+    // The options are the same for all lines, so only the first line is checked.
+    if (!flags_.no_check && !std::exchange(checked_, true) && specs[0].dependencies.empty())
+      CARMA_TRY(base::Wrap(CheckItCanStart(specs[0]), "not submitted (--no-check submits anyway)"));
     return WithoutCommon(std::move(specs[0]));
   }
 
@@ -108,6 +116,7 @@ class BatchReader {
   const task::SubmitterContext& caller_;
   std::string name_;
   TrainingFinder finder_;
+  bool checked_ = false;   // a line has passed CheckItCanStart()
   task::TaskSpec common_;  // for checking lines; the daemon checks the environment
 };
 
@@ -219,9 +228,13 @@ Result<Unit> RunBatch(Context& context, const SubmitFlags& flags) {
     return Invalid("--{} cannot be combined with --batch unless --lines is given",
                    flags.settings[0].first);
   const std::string name = flags.batch == "-" ? "stdin" : flags.batch;
-  const auto caller = CARMA_TRY(CallerContext());
   const auto text = CARMA_TRY(ReadInput(flags.batch, kMaxFileBytes));
-  const auto batch = CARMA_TRY(BatchReader(flags, caller, name).Read(text));
+  std::string_view lines = text;
+  if (lines.starts_with("\xEF\xBB\xBF")) lines.remove_prefix(3);  // a byte order mark
+  const auto caller = CARMA_TRY(CallerContext(context, flags.settings));
+  SubmitFlags meant = flags;
+  meant.settings = CARMA_TRY(WithTasksResolved(context, flags.settings));
+  const auto batch = CARMA_TRY(BatchReader(meant, caller, name).Read(lines));
   return flags.check ? Check(context, batch, name) : Send(context, flags, batch, name);
 }
 

@@ -64,6 +64,10 @@ TEST_F(App, ADependencyOnTheLastTaskMeansItsArray) {
   EXPECT_EQ(waits_for("afterok:41"), std::vector<int>{41}) << "one of them";
   EXPECT_EQ(waits_for("afterok:40_4"), std::vector<int>{42}) << "by its index";
   EXPECT_EQ(Run({"submit", "--no-check", "-d", "afterok:40_3", "true"}).exit_code, 1);
+  const std::string lines = daemon_.dir() + "/lines";
+  std::ofstream(lines) << "true\n";
+  EXPECT_EQ(Run({"submit", "--batch", lines, "--lines", "-d", "afterok:40"}).exit_code, 0);
+  EXPECT_EQ(body_["tasks"][0]["dependencies"].size(), 4U) << "also in a batch";
   const auto warning = [&](const std::string& dependency) {
     return Run({"submit", "--no-check", "-d", dependency, "true"}).err;
   };
@@ -175,6 +179,14 @@ TEST_F(App, BatchLinesAreCommandsWithCommonOptions) {
   EXPECT_EQ(body_["tasks"][0]["environment"]["ONLY"], "this");
   EXPECT_EQ(Run({"submit", "--batch", path, "-G", "2"}).exit_code, 2);
   EXPECT_EQ(Run({"submit", "--batch", path, "--lines", "true"}).exit_code, 2);
+  EXPECT_EQ(Run({"submit", "--batch", path, "--lines", "--param", "a=1,2"}).exit_code, 2);
+  const std::vector<std::string> missing{"submit",  "--batch", path,
+                                         "--lines", "--chdir", daemon_.dir() + "/missing"};
+  EXPECT_NE(Run(missing).err.find(":2: not submitted (--no-check submits anyway)"),
+            std::string::npos);
+  std::ofstream(path) << "\xEF\xBB\xBFtrue\n";
+  EXPECT_EQ(Run({"submit", "--batch", path, "--lines"}).exit_code, 0);
+  EXPECT_EQ(body_["tasks"][0]["script"], "#!/bin/sh\ntrue\n") << "without its byte order mark";
 }
 
 // A daemon that exits after reading the first submission, and the daemon that replaces it.
