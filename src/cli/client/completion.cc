@@ -149,9 +149,10 @@ std::string Bash(const std::vector<VerbWords>& verbs, const std::vector<OptionFa
       "    COMPREPLY=($(compgen -W \"$words {}\" -- \"$current\"))\n"
       "  elif [[ -n $names ]]; then\n"
       "    COMPREPLY=($(compgen -W \"$names\" -- \"$current\"))\n"
-      "    [[ -z $files ]] || COMPREPLY+=($(compgen -f -- \"$current\"))\n"
+      "    [[ -z $files ]] || mapfile -t -O ${{#COMPREPLY[@]}} COMPREPLY < <(compgen -f -- "
+      "\"$current\")\n"
       "  else\n"
-      "    COMPREPLY=($(compgen -f -- \"$current\"))\n"
+      "    mapfile -t COMPREPLY < <(compgen -f -- \"$current\")\n"
       "  fi\n"
       "}}\n"
       "complete -o filenames -F _carma carma\n",

@@ -122,6 +122,19 @@ TEST(Completion, OffersSubVerbsAndTheirOptionsInBash) {
   for (const auto& [line, offered] : cases) EXPECT_EQ(Offered(*script, line), offered) << line;
 }
 
+TEST(Completion, OffersFileNamesWithSpacesAndStarsInBash) {
+  const auto script = CompletionScript("bash", kSomeVerbs, {});
+  ASSERT_TRUE(script);
+  const std::string folder = ::testing::TempDir() + "/completion_files";
+  std::filesystem::create_directories(folder);
+  for (const char* name : {"my data", "my*"}) std::ofstream(folder + "/" + name);
+  const std::string before = "cd '" + folder + "'\necho() { printf '<%s>' \"${COMPREPLY[@]}\"; }\n";
+  for (const char* line : {"carma status m", "carma estimate m"}) {
+    const std::string offered = Offered(before + *script, line);
+    EXPECT_TRUE(offered == "<my data><my*>" || offered == "<my*><my data>") << offered;
+  }
+}
+
 TEST_F(App, CompletesEveryOptionOfSubmit) {
   for (const char* shell : {"bash", "zsh", "fish"}) {
     const Ran ran = Run({"completion", shell});
