@@ -302,8 +302,11 @@ HostVerdict HostVerdictOn(const State& state, const TaskRecord& task, Time at) {
 }
 
 Reason ReasonOf(const State& state, const TaskRecord& task, Time at) {
-  if (task.state == TaskState::kSubmitted || task.state == TaskState::kEstimating)
+  const auto held = [] { return Reason{ReasonCode::kHeld, "Held until it is released."}; };
+  if (task.state == TaskState::kSubmitted || task.state == TaskState::kEstimating) {
+    if (task.held) return held();
     return {ReasonCode::kEstimating, "Its memory requirement is being estimated."};
+  }
   const std::optional<Place> place = state.queue.PlaceOf(task.id);
   if (task.state == TaskState::kRunning && task.attempt->leaves_by)
     return ReasonOfLeaving(state, task);
@@ -317,7 +320,7 @@ Reason ReasonOf(const State& state, const TaskRecord& task, Time at) {
   if (task.state != TaskState::kQueued || !place) return task.reason;
   switch (*place) {
     case Place::kHeld:
-      return {ReasonCode::kHeld, "Held until it is released."};
+      return held();
     case Place::kDependency:
       return UnmetDependency(task, state.tasks).value_or(Reason{});
     case Place::kTimed: {
