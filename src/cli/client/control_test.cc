@@ -130,6 +130,15 @@ TEST_F(App, CancelAllTakesMyOwnTasks) {
   EXPECT_EQ(ran.out, "Task 3 is cancelled\n");
 }
 
+TEST_F(App, AnEmptyNameDoesNotCancelEverything) {
+  for (const char* option : {"--name", "--state", "--array", "--user"}) {
+    const Ran ran = Run({"cancel", "--all", option, ""});
+    EXPECT_EQ(ran.exit_code, 2);
+    EXPECT_EQ(ran.err, "carma: " + std::string(option) + ": expected a value\n");
+  }
+  EXPECT_TRUE(daemon_.requests().empty());
+}
+
 TEST_F(App, HeldTasksAreReleasedInTheirOrder) {
   daemon_.On("GET /v1/tasks", [](const api::Request& request) {
     const bool newest_first = request.Query("order") == "desc";

@@ -205,7 +205,13 @@ void AddChange(Syntax app, Context& context, const std::string& name, const char
   verb.AddOption("--array", "TASKS", flags->arrays,
                  "my tasks in these arrays, each identified by its first task");
   verb.AddOption("-u,--user", "NAME", flags->user, "tasks of this user (administrators)");
-  verb.OnRun([&context, flags, name] { context.Report(RunChange(context, name, *flags)); });
+  verb.OnRun([&context, flags, verb, name] {
+    // An empty value, such as that of an unset shell variable, must not select more tasks.
+    for (const auto& [option, value] : verb.GivenOptions()) {
+      if (value.empty()) return context.Fail(Invalid("--{}: expected a value", option).error());
+    }
+    context.Report(RunChange(context, name, *flags));
+  });
 }
 
 void AddCancel(Syntax app, Context& context) {
