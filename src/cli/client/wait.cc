@@ -101,9 +101,13 @@ void AwaitTasks(Context& context, const std::vector<std::uint64_t>& tasks, const
   Waiter waiter(context, flags.timeout, flags.tell_start);
   int highest = 0;
   std::vector<std::string> texts;
+  const auto print_json = [&] {
+    if (context.json) Print(context, JsonList(texts) + "\n");
+  };
   const bool any = flags.any && !tasks.empty();
   for (std::size_t i = 0; i < (any ? 1 : tasks.size()); ++i) {
     auto task = any ? waiter.AwaitAny(tasks) : waiter.Await(tasks[i]);
+    if (!task || !*task) print_json();  // the tasks that have ended
     if (!task) return context.Fail(task.error());
     if (!*task) {
       const std::string what = any ? "no task has" : fmt::format("task {} has not", tasks[i]);
@@ -122,7 +126,7 @@ void AwaitTasks(Context& context, const std::vector<std::uint64_t>& tasks, const
       std::fflush(context.out);
     }
   }
-  if (context.json) Print(context, JsonList(texts) + "\n");
+  print_json();
   context.exit_code = highest;
 }
 

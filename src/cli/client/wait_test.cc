@@ -48,6 +48,11 @@ TEST_F(App, WaitEndsAtItsTimeout) {
   const Ran ran = Run({"wait", "--timeout", "0s", "1"});
   EXPECT_EQ(ran.exit_code, kExitTimeout);
   EXPECT_EQ(ran.out, "");
+  daemon_.On("GET /v1/tasks/2",
+             [](const api::Request&) { return JsonAnswer(TaskJson(2, "succeeded")); });
+  const Ran json = Run({"wait", "--timeout", "0s", "--json", "2", "1"});
+  EXPECT_EQ(json.exit_code, kExitTimeout);
+  EXPECT_EQ(base::ParseJson(json.out)->at(0).at("id"), 2) << "the task that has ended";
 }
 
 }  // namespace
