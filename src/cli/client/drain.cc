@@ -133,13 +133,22 @@ Result<Unit> CloseUntilBoot(Context& context, const GpuChangeFlags& flags,
 // Waits until no tasks are left on the GPUs, and returns the GPUs.
 Result<std::vector<Answer<api::GpuView>>> AwaitEmptyGpus(
     Context& context, const std::vector<Answer<api::GpuView>>& drained) {
+  using Clock = std::chrono::steady_clock;
+  auto answered = Clock::now();
   while (true) {
-    const auto gpus = CARMA_TRY(ListGpus(context.client()));
+    const auto gpus = ListGpus(context.client());
+    if (!gpus) {
+      const bool away = gpus.error().code == ErrorCode::kUnavailable;
+      if (!away || Clock::now() >= answered + kAwayAtMost) return std::unexpected(gpus.error());
+      std::this_thread::sleep_for(kLookAgain);
+      continue;
+    }
+    answered = Clock::now();
     bool empty = true;
     std::vector<Answer<api::GpuView>> now;
     for (const Answer<api::GpuView>& each : drained) {
-      const auto at = std::ranges::find(gpus.value, each.value.uuid, &api::GpuView::uuid);
-      if (at == gpus.value.end()) continue;
+      const auto at = std::ranges::find(gpus->value, each.value.uuid, &api::GpuView::uuid);
+      if (at == gpus->value.end()) continue;
       empty = empty && at->state != "drng";
       now.push_back({*at, base::DumpJson(api::ToJson(*at))});
     }
@@ -187,7 +196,7 @@ Result<Unit> RunDrain(Context& context, const GpuChangeFlags& flags) {
   const auto names = CARMA_TRY(NamedGpus(context, flags.gpus));
   std::vector<Answer<api::GpuView>> drained =
       ChangeEach(context, "drain", names, flags.reason, empty_by);
-  if (flags.wait) {
+  if (flags.wait && !drained.empty()) {
     drained = CARMA_TRY(AwaitEmptyGpus(context, drained));
     if (!context.json) Print(context, "No tasks are left on these GPUs\n");
   }

@@ -54,6 +54,25 @@ TEST_F(App, DrainsSeveralGpusWithAReason) {
             R"(POST /v1/gpus/0/drain {"by_ms":1772460300000,"reason":""})");
 }
 
+TEST_F(App, DrainWaitsOnlyForClosedGpusAndOutlastsARestart) {
+  const Ran none = Run({"drain", "9", "--wait"});
+  EXPECT_EQ(none.exit_code, 1);
+  EXPECT_EQ(none.out, "");
+  daemon_.On("POST /v1/gpus/0/drain", [](const api::Request&) {
+    return JsonAnswer(ToJson(api::GpuView{.uuid = "GPU-a", .state = "drng"}));
+  });
+  int asked = 0;
+  daemon_.On("GET /v1/gpus", [&asked](const api::Request&) {
+    if (++asked == 1) return api::ErrorResponse({ErrorCode::kUnavailable, "carmad is stopping"});
+    return JsonAnswer({{"gpus", {ToJson(api::GpuView{.uuid = "GPU-a", .state = "drain"})}}});
+  });
+  const Ran ran = Run({"drain", "0", "--wait"});
+  EXPECT_EQ(ran.exit_code, 0) << ran.err;
+  EXPECT_EQ(ran.out,
+            "GPU 0 accepts no new tasks; running tasks continue\n"
+            "No tasks are left on these GPUs\n");
+}
+
 TEST_F(App, ADrainNamesTheDeadlineThatItKeeps) {
   daemon_.On("POST /v1/gpus/0/drain", [](const api::Request&) {
     return JsonAnswer(
