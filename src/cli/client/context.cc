@@ -43,8 +43,9 @@ std::optional<base::Time> ParseDate(const std::string& text) {
     const char* end = ::strptime(text.c_str(), format, &parts);
     if (end == nullptr || *end != '\0') continue;
     parts.tm_isdst = -1;
+    const int day = parts.tm_mday;
     const std::time_t seconds = std::mktime(&parts);
-    if (seconds == -1) return std::nullopt;
+    if (seconds == -1 || parts.tm_mday != day) return std::nullopt;  // such as 30 February
     return base::FromMs(std::int64_t{seconds} * 1000);
   }
   return std::nullopt;

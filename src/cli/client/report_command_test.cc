@@ -57,7 +57,8 @@ TEST_F(Reports, SinceIsADateOrASpanOnTheDaemonsClock) {
       daemon_.requests(),
       ::testing::IsSupersetOf({HasSubstr("GET /v1/report?after_ms=6400000&until_ms=9970000"),
                                HasSubstr("GET /v1/report?after_ms=1772373900000")}));
-  for (const char* bad : {"yesterday", "60", "2026-13-01", "-1h", "2026-03-01 14:05 x"}) {
+  for (const char* bad :
+       {"yesterday", "60", "2026-13-01", "2026-02-30", "-1h", "2026-03-01 14:05 x"}) {
     const Ran ran = Run({"report", std::string("--since=") + bad});
     EXPECT_EQ(ran.exit_code, kExitUsage) << bad;
     EXPECT_THAT(ran.err, HasSubstr("--since: expected a date")) << bad;
