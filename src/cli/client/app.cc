@@ -174,8 +174,9 @@ std::string UnknownWord(const CLI::App& app, const CLI::App& verb, const std::st
     }
   }
   const std::string option = word.substr(0, word.find('='));
-  return fmt::format("unknown option {}{}", base::Printable(option, 60),
-                     base::Suggestion(option, known));
+  // Every letter resembles some short name.
+  const std::string meant = word.starts_with("--") ? base::Suggestion(option, known) : "";
+  return fmt::format("unknown option {}{}", base::Printable(option, 60), meant);
 }
 
 // The first example in the verb's help.
@@ -198,11 +199,15 @@ std::string OutOfRange(std::string_view text) {
     if (const std::size_t dash = bounds.find(" - "); dash != bounds.npos)
       bounds.replace(dash, 3, " to ");
   }
-  constexpr std::string_view kZeros = ".000000";  // CLI11 writes fractions with these zeros
-  for (std::size_t at = 0; (at = bounds.find(kZeros)) != bounds.npos;)
-    bounds.erase(at, kZeros.size());
-  return fmt::format("{}: expected a number from {}, not '{}'", text.substr(0, value), bounds,
-                     text.substr(begin, range - begin));
+  std::vector<std::string> words;
+  for (std::string_view word : base::Split(bounds, ' ')) {
+    // CLI11 writes fractions with six digits: "0.100000 to 3600.000000".
+    if (word.contains('.')) word = word.substr(0, word.find_last_not_of('0') + 1);
+    if (word.ends_with('.')) word.remove_suffix(1);
+    words.emplace_back(word);
+  }
+  return fmt::format("{}: expected a number from {}, not '{}'", text.substr(0, value),
+                     base::Join(words, " "), text.substr(begin, range - begin));
 }
 
 // Rewrites "--limit: 1 required N:UINT in [1 - 10] missing" in CARMA's words; empty if the text has
@@ -271,7 +276,8 @@ int Tell(CLI::App& app, const CLI::ParseError& error, Context& context) {
     Print(context, out.str());
     return 0;
   }
-  if (app.get_subcommands().empty() && dynamic_cast<const CLI::RequiredError*>(&error) != nullptr) {
+  if (app.get_subcommands().empty() && app.remaining(true).empty() &&
+      dynamic_cast<const CLI::RequiredError*>(&error) != nullptr) {
     std::fputs(kVerbsOfTheDay, context.err);
     return kExitUsage;
   }

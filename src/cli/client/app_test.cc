@@ -26,6 +26,9 @@ TEST_F(App, MistakesSuggestTheNearestWord) {
       {{"submit", "-J", "a\nb", "true"}, "carma: --job-name: expected 1 to 256 bytes"},
       {{"submit", "true", "a", "\xff"}, "carma: argument 2: expected UTF-8"},
       {{"edit", "7", "-J", "a\nb"}, "carma: --job-name: expected 1 to 256 bytes"},
+      {{"-V"}, "carma: unknown option -V (see carma --help)"},
+      {{"submit", "-p", "gpu", "true"}, "carma: unknown option -p (see carma submit --help)"},
+      {{"list", "--interval", "0"}, "carma: --interval: expected a number from 0.1 to 3600, not"},
   };
   for (const auto& [words, expected] : cases) {
     const Ran ran = Run(words);
