@@ -17,16 +17,22 @@ bool HasTmux() {
   return RunProgram({"sh", "-c", "command -v tmux"}).Ok();
 }
 
-// A terminal of the given size in which `carma top` runs.
+// A terminal of the given size in which `carma top` runs. before: commands of the shell that starts
+// it; after: redirections.
 class TopScreen {
  public:
-  TopScreen(const Site& site, int columns, int rows = 24) : folder_(site.folder().path()) {
+  TopScreen(const Site& site, int columns, int rows = 24, const std::string& before = "",
+            const std::string& after = "")
+      : folder_(site.folder().path()) {
     const Ran ran =
         Tmux({"new-session", "-d", "-x", std::to_string(columns), "-y", std::to_string(rows),
-              "exec " + Program("carma") + " --socket " + site.socket() + " top --interval 0.2"});
+              before + " exec " + Program("carma") + " --socket " + site.socket() +
+                  " top --interval 0.2" + after});
     EXPECT_TRUE(ran.Ok()) << ran.Text();
   }
-  ~TopScreen() { Tmux({"kill-server"}); }
+  ~TopScreen() { Close(); }
+
+  void Close() { Tmux({"kill-server"}); }
 
   void Press(const std::string& key) { EXPECT_TRUE(Tmux({"send-keys", key}).Ok()); }
   std::string Text() const { return Tmux({"capture-pane", "-p"}).out; }
@@ -136,6 +142,23 @@ TEST_F(TopSystem, ALostDaemonIsReportedUntilItReturns) {
   site.Start();
   EXPECT_TRUE(
       Eventually([&] { return screen.Text().find("carmad is not running") == std::string::npos; }));
+}
+
+TEST_F(TopSystem, EndsWithItsTerminalEvenIfHangupsAreIgnored) {
+  const std::string pid_file = site.folder() / "pid";
+  TopScreen screen(site, 80, 24, "trap '' HUP; echo $$ > " + pid_file + ";");
+  ASSERT_TRUE(screen.Shows("0 running")) << screen.Text();
+  screen.Close();
+  const std::string ended =
+      "p=$(cat " + pid_file + "); ! kill -0 $p 2> /dev/null || grep -q '^State:.Z' /proc/$p/status";
+  EXPECT_TRUE(Eventually([&] { return RunProgram({"sh", "-c", ended}).Ok(); }));
+}
+
+TEST_F(TopSystem, AnUnknownTerminalIsReported) {
+  const std::string errors = site.folder() / "errors";
+  TopScreen screen(site, 80, 24, "export TERM=no-such-terminal;", " 2> " + errors);
+  EXPECT_TRUE(screen.Gone());
+  EXPECT_THAT(ReadText(errors), HasSubstr("does not know the terminal 'no-such-terminal'"));
 }
 
 TEST_F(TopSystem, SuggestsOtherCommandsWithoutATerminal) {

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <memory>
 
+#include "base/file.h"
 #include "base/text.h"
 #include "base/try.h"
 #include "cli/calls.h"
@@ -52,7 +53,11 @@ class Top {
     // Fetches data before the screen is opened, so that an error is shown as a plain message.
     CARMA_TRY(GetOverview(context_.client()));
     CursesScreen screen;
-    while (!left_) {
+    if (!screen)
+      return Unavailable(
+          "top: this machine does not know the terminal '{}'; try TERM=xterm carma top",
+          base::Printable(base::GetEnv("TERM"), 40));
+    while (!left_ && !screen.gone()) {
       if (SteadyClock::now() >= next_) Refresh();
       screen.Show(DrawTop(data_, state_, screen.size()));
       const auto left = std::chrono::ceil<std::chrono::milliseconds>(next_ - SteadyClock::now());

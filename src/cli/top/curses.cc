@@ -3,6 +3,8 @@
 #define NCURSES_NOMACROS  // because other headers also use "timeout" and "move"
 #include <langinfo.h>
 #include <ncurses.h>
+#include <poll.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -55,7 +57,9 @@ TopStroke StrokeOf(int key) {
 
 CursesScreen::CursesScreen() {
   std::setlocale(LC_CTYPE, "");
-  ::initscr();
+  // Not initscr(), which would end the program if the terminal is unknown.
+  screen_ = ::newterm(nullptr, stdout, stdin);
+  if (screen_ == nullptr) return;
   ::cbreak();
   ::noecho();
   ::keypad(stdscr, true);
@@ -71,7 +75,7 @@ CursesScreen::CursesScreen() {
 }
 
 CursesScreen::~CursesScreen() {
-  ::endwin();
+  if (screen_ != nullptr) ::endwin();
 }
 
 TopSize CursesScreen::size() const {
@@ -96,6 +100,11 @@ std::optional<TopStroke> CursesScreen::Await(std::chrono::milliseconds patience)
   const int key = ::wgetch(stdscr);
   if (key == ERR) return std::nullopt;
   return StrokeOf(key);
+}
+
+bool CursesScreen::gone() const {
+  pollfd terminal{.fd = STDIN_FILENO, .events = POLLIN};
+  return ::poll(&terminal, 1, 0) > 0 && (terminal.revents & (POLLHUP | POLLERR)) != 0;
 }
 
 }  // namespace carma::cli

@@ -14,6 +14,8 @@ class CursesScreen {
  public:
   CursesScreen();
   ~CursesScreen();
+  // False if this machine has no description of the terminal ($TERM).
+  explicit operator bool() const { return screen_ != nullptr; }
   CursesScreen(const CursesScreen&) = delete;
   CursesScreen& operator=(const CursesScreen&) = delete;
 
@@ -21,6 +23,11 @@ class CursesScreen {
   void Show(const std::vector<TopLine>& lines);
   // Returns the next key press or a resize event; empty if neither arrives within `patience`.
   std::optional<TopStroke> Await(std::chrono::milliseconds patience);
+  // True if the terminal has been closed, in which case Await() no longer waits.
+  bool gone() const;
+
+ private:
+  void* screen_;  // curses' own
 };
 
 }  // namespace carma::cli
