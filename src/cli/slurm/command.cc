@@ -2,7 +2,6 @@
 // epilog).
 #include <fmt/format.h>
 #include <glob.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -121,9 +120,12 @@ SlurmFacts AskSlurm(Context& context, const std::string& node) {
   facts.prolog = TextsOf(value("Prolog", ""));
   facts.epilog = TextsOf(value("Epilog", ""));
   facts.submission = TextsOf(conf.substr(0, conf.rfind('/')) + "/job_submit.lua");
-  const auto loaded = config::Load(config::StandardSources(std::nullopt, ::geteuid() == 0));
+  const Called<api::StatusView> status = GetStatus(context.client());
+  // A node's carmad is usually root's, whose configuration differs from that of the caller.
+  const bool of_root = !status || status->value.uid == 0;
+  const auto loaded = config::Load(config::StandardSources(std::nullopt, of_root));
   facts.requeues = !loaded || loaded->settings.slurm_enabled;
-  if (const Called<api::StatusView> status = GetStatus(context.client()))
+  if (status)
     facts.restart = std::ranges::find(status->value.config_needs_restart, "slurm.enabled") !=
                     status->value.config_needs_restart.end();
   facts.plugin = FindPlugin(PlugstackText(value("PlugStackConfig", "/etc/slurm/plugstack.conf")));
