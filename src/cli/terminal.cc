@@ -12,13 +12,17 @@
 namespace carma::cli {
 namespace {
 
-// Ranges of characters that take two columns: Chinese, Japanese, Korean and emoji. wcwidth() would
-// need a UTF-8 locale, which is missing with LC_ALL=C.
+// Ranges of characters that take two columns: Chinese, Japanese, Korean and emoji, of which the
+// ones below 0x2E80 are those that training programs print. wcwidth() would need a UTF-8 locale,
+// which is missing with LC_ALL=C.
 constexpr std::pair<char32_t, char32_t> kWide[] = {
     {0x1100, 0x115F},   {0x2E80, 0x303E},   {0x3041, 0xA4CF},   {0xA960, 0xA97F},
     {0xAC00, 0xD7A3},   {0xF900, 0xFAFF},   {0xFE30, 0xFE6F},   {0xFF01, 0xFF60},
     {0xFFE0, 0xFFE6},   {0x1F300, 0x1F64F}, {0x1F680, 0x1F6FF}, {0x1F900, 0x1F9FF},
-    {0x20000, 0x3FFFD},
+    {0x20000, 0x3FFFD}, {0x231A, 0x231B},   {0x23E9, 0x23EC},   {0x23F0, 0x23F0},
+    {0x23F3, 0x23F3},   {0x26A1, 0x26A1},   {0x26AA, 0x26AB},   {0x2705, 0x2705},
+    {0x2728, 0x2728},   {0x274C, 0x274C},   {0x2753, 0x2757},   {0x2795, 0x2797},
+    {0x2B50, 0x2B50},   {0x1F7E0, 0x1F7EB}, {0x1FA70, 0x1FAFF},
 };
 
 // The columns of the character that begins at this byte; 0 inside a character and for accents that

@@ -37,6 +37,8 @@ TEST(Screen, TextIsCutByColumns) {
 TEST(Screen, WideCharactersTakeTwoColumns) {
   EXPECT_EQ(ShownWidth("训练 模型"), 9u);
   EXPECT_EQ(ShownWidth("ハン한🚀𠀀▁│"), 12u);
+  EXPECT_EQ(ShownWidth("✅✨⚡⏳❌⭐🟢"), 14u);
+  EXPECT_EQ(ShownWidth("✓→█•"), 4u);
   EXPECT_EQ(ShownWidth("e\u0301"), 1u) << "a combining accent";
   EXPECT_EQ(CutTo("训练模型", 8), "训练模型");
   EXPECT_EQ(CutTo("训练模型", 7), "训练模…");
