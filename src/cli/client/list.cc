@@ -124,7 +124,7 @@ Result<TaskPage> FetchQueue(api::Client& client, TaskQuery query) {
   query.states = kHoldingStates;
   TaskPage page = CARMA_TRY(ListTasks(client, query));
   SortAsQueue(page.tasks);
-  if (page.tasks.size() >= limit) return page;
+  if (page.more) return page;
   // A task that starts between the two requests appears as running in the second response.
   query.states = kUnfinishedStates;
   query.by_turn = true;

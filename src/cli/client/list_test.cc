@@ -34,6 +34,18 @@ TEST_F(App, ListShowsRunningTasksFirstAndFiltersAtTheDaemon) {
   EXPECT_EQ(base::ParseJson(json.out).value()["tasks"].size(), 3u);
 }
 
+TEST_F(App, ListSaysThatTasksWaitBeyondItsLimit) {
+  daemon_.On("GET /v1/tasks", [](const api::Request& request) {
+    const bool queue = request.Query("order") == "turn";
+    const Json task = queue ? TaskJson(1, "queued") : TaskJson(9, "running");
+    return JsonAnswer({{"tasks", Json::array({task})}, {"next", nullptr}});
+  });
+  const Json list = base::ParseJson(Run({"list", "--json", "--limit", "1"}).out).value();
+  ASSERT_EQ(list.at("tasks").size(), 1U);
+  EXPECT_EQ(list.at("tasks")[0].at("id"), 9);
+  EXPECT_EQ(list.at("more"), true);
+}
+
 TEST_F(App, ListFiltersByAccountAndClass) {
   daemon_.On("GET /v1/tasks", [](const api::Request&) {
     return JsonAnswer({{"tasks", Json::array()}, {"next", nullptr}});
