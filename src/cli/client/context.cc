@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <ctime>
 #include <optional>
 #include <thread>
@@ -42,10 +43,12 @@ std::optional<base::Time> ParseDate(const std::string& text) {
     std::tm parts{};
     const char* end = ::strptime(text.c_str(), format, &parts);
     if (end == nullptr || *end != '\0') continue;
+    const std::chrono::month month(static_cast<unsigned>(parts.tm_mon + 1));
+    const std::chrono::day day(static_cast<unsigned>(parts.tm_mday));
+    if (!(std::chrono::year(parts.tm_year + 1900) / month / day).ok()) return std::nullopt;
     parts.tm_isdst = -1;
-    const int day = parts.tm_mday;
     const std::time_t seconds = std::mktime(&parts);
-    if (seconds == -1 || parts.tm_mday != day) return std::nullopt;  // such as 30 February
+    if (seconds == -1) return std::nullopt;
     return base::FromMs(std::int64_t{seconds} * 1000);
   }
   return std::nullopt;
