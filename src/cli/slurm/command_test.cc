@@ -30,7 +30,10 @@ TEST_F(App, SlurmCheckReadsTheConfigurationOfTheCarmadThatAnswers) {
   };
   const std::string of_root = check(0), of_user = check(1234);
   ::setenv("PATH", path.c_str(), 1);
-  own.empty() ? ::unsetenv("XDG_CONFIG_HOME") : ::setenv("XDG_CONFIG_HOME", own.c_str(), 1);
+  if (own.empty())
+    ::unsetenv("XDG_CONFIG_HOME");
+  else
+    ::setenv("XDG_CONFIG_HOME", own.c_str(), 1);
   EXPECT_NE(of_root.find("slurm.enabled is false"), std::string::npos) << of_root;
   EXPECT_NE(of_user.find("a job is restarted after 30 s"), std::string::npos) << of_user;
 }

@@ -27,7 +27,7 @@ class CursesScreen {
   bool gone() const;
 
  private:
-  void* screen_;  // curses' own
+  void* screen_ = nullptr;  // belongs to curses
 };
 
 }  // namespace carma::cli
