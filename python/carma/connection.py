@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
 import os
@@ -64,7 +65,10 @@ class Connection:
                     continue
                 raise UnavailableError(f"{self.path}: {error.strerror or error}: is carmad running?", "unavailable") from error
             try:
-                connection.request(method, target, data, {"Content-Type": "application/json"} if data else {})
+                # The daemon may have closed the connection: an idle one, or one whose request it refused before reading all of it.
+                # Then reading shows whether there is an answer.
+                with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+                    connection.request(method, target, data, {"Content-Type": "application/json"} if data else {})
                 answer = connection.getresponse()
                 text = answer.read()
             except (OSError, http.client.HTTPException) as error:

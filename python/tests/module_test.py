@@ -614,6 +614,31 @@ class WithoutADaemon(unittest.TestCase):
             self.assertEqual(client.submit(["true"]).id, 42)
         self.assertEqual((len(names), len(set(names))), (3, 1))
 
+    def test_a_change_is_sent_again_if_the_idle_connection_was_closed(self):
+        text = b'{"id":7}'
+        path = self.listen(lambda connection, _: connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(text), text)))
+        with carma.Client(path) as client:
+            self.assertEqual(client.show(7).id, 7)
+            self.assertEqual(client._connection._kept().sock.recv(1), b"")  # closed
+            self.assertEqual(client.change(7, "hold").id, 7)
+
+    def test_the_reason_is_read_if_a_request_is_refused_before_its_end(self):
+        server = socket.socket(socket.AF_UNIX)
+        self.addCleanup(server.close)
+        server.bind(os.path.join(self.folder, "early"))
+        server.listen()
+
+        def refuse():
+            connection, _ = server.accept()
+            with connection:
+                text = b'{"error":{"code":"invalid","message":"too large"}}'
+                connection.recv(100)
+                connection.sendall(b"HTTP/1.1 413 No\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s" % (len(text), text))
+
+        threading.Thread(target=refuse, daemon=True).start()
+        with self.assertRaisesRegex(carma.InvalidError, "too large"):
+            carma.Client(server.getsockname()).change(7, "hold", {"text": "x" * 10_000_000})
+
     def listen_and_keep(self, answer):
         """The path of a socket that keeps its connections; answer(connection, method) is the JSON for a request. Connections count from 1."""
         path = os.path.join(self.folder, "kept")
