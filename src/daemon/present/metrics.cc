@@ -320,7 +320,10 @@ void Counters::Count(const core::TaskRecord& record) {
 }
 
 void Counters::Count(const EstimateResult& result) {
-  ++estimates[result.estimate ? result.estimate->method : "none"];
+  // A size that the user states has no prediction.
+  const std::optional<core::Estimate>& estimate = result.estimate;
+  const bool given = estimate && !estimate->predicted_mib;
+  ++estimates[given ? "given" : estimate ? estimate->method : "none"];
   estimate_seconds.Observe(std::chrono::duration<double>(result.took).count());
 }
 

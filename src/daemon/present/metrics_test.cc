@@ -47,6 +47,17 @@ TEST(Counters, ForecastsAreCountedOnceATaskHasEnded) {
   EXPECT_DOUBLE_EQ(memory.ratio.sum(), 1.3);
 }
 
+TEST(Counters, MethodsNamedByUsersAreCountedAsGiven) {
+  Counters counters;
+  for (const char* source : {"rad", "mine-1", "mine-2"})
+    counters.Count(EstimateResult{.estimate = core::Estimate{.peak_mib = 5, .method = source}});
+  counters.Count(EstimateResult{
+      .estimate = core::Estimate{.peak_mib = 9, .method = "structural", .predicted_mib = 7}});
+  counters.Count(EstimateResult{});
+  EXPECT_EQ(counters.estimates,
+            (std::map<std::string, std::uint64_t>{{"given", 3}, {"none", 1}, {"structural", 1}}));
+}
+
 class MetricsTextTest : public EndpointTest {
  protected:
   // The value of a metric with these labels, if any, as written in the text.
