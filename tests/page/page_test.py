@@ -231,6 +231,15 @@ class PageTest(unittest.TestCase):
         self.tab.key("Enter")
         self.tab.until("document.querySelectorAll('tbody tr').length === 1 && document.querySelector('tbody').innerText.includes('big')")
 
+    def test_fields_show_the_filter_in_force(self):
+        self.open("tasks")
+        self.tab.click("input[name=name]")
+        self.tab.write("big")
+        self.tab.key("Enter")
+        self.tab.until("document.querySelectorAll('tbody tr').length === 1")
+        self.tab.click("nav a[data-view=tasks]")
+        self.tab.until("document.querySelectorAll('tbody tr').length > 1 && document.querySelector('input[name=name]').value === ''")
+
     # ---- requests of the page ----
 
     def asked(self):

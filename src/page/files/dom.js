@@ -38,7 +38,9 @@ function matchAttributes(old, wanted) {
     if (!wanted.hasAttribute(name) && !(name === 'open' && old.nodeName === 'DETAILS')) old.removeAttribute(name);
   }
   for (const {name, value} of wanted.attributes) {
-    if (old.getAttribute(name) !== value) old.setAttribute(name, value);
+    if (old.getAttribute(name) === value) continue;
+    old.setAttribute(name, value);
+    if (name === 'value') old.value = value;  // otherwise a field would still show what the viewer had typed
   }
 }
 
