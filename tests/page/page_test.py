@@ -172,6 +172,11 @@ class PageTest(unittest.TestCase):
             self.assertEqual(self.tab.run(f"{page}.querySelectorAll('script').length"), 0)
         self.tab.until("[...document.querySelectorAll('iframe')].every((frame) => +frame.height > 300)")
 
+    def test_history_needs_a_start_before_its_end(self):
+        self.open("#/history?from=2026-01-02T00:00&to=2026-01-01T00:00")
+        self.until_text("Choose a start before the end.")
+        self.assertEqual(self.tab.run("document.querySelectorAll('iframe').length"), 0)
+
     def test_the_reports_of_history_are_loaded_once(self):
         self.open("#/history")
         self.tab.until("document.querySelectorAll('iframe').length === 2")

@@ -36,6 +36,12 @@ export function draw({over, from, to, gpus, report, data, asked}) {
       h('label', {}, 'From ', h('input', {type: 'datetime-local', name: 'from', value: local(from), 'data-own': true})),
       h('label', {}, 'to ', h('input', {type: 'datetime-local', name: 'to', value: local(to), 'data-own': true})),
       h('button', {type: 'submit'}, 'Show')),
+    ...(from < to ? reports(gpus, report, data, asked) : [h('p', {class: 'hint', 'data-key': 'order'}, 'Choose a start before the end.')]),
+  ];
+}
+
+function reports(gpus, report, data, asked) {
+  return [
     h('h2', {'data-key': 'gpus'}, 'The GPUs'),
     // Must differ from the heading's key even if `asked` is empty: a frame that is moved on the page loads again.
     h('iframe', {'data-key': `gpus?${asked}`, 'data-own': true, 'data-tall': true, class: 'low', title: 'GPUs over the chosen span', src: gpus}),
