@@ -33,7 +33,7 @@ class PageTest(unittest.TestCase):
         cls.site.train("big", "--exclusive", "-G", "4", "--gpu-mem", "30G")
         cls.site.train("<img src=x onerror=alert(1)>", "--hold", "--gpu-mem", "5G")
         cls.site.stranger(2, 9000)
-        cls.site.carma("drain", "3", "--reason", "new fan")
+        cls.site.carma("drain", "3", "--reason", "new fan", "--by", "2031-01-01T12:00")
         cls.browser = browser.Browser()
 
     @classmethod
@@ -68,7 +68,7 @@ class PageTest(unittest.TestCase):
         self.assertEqual(self.tab.run("document.querySelectorAll('.gpu').length"), 4)
         self.until_text("resnet50")
         self.until_text("needs GPU 0 to itself")
-        self.until_text(f"drained by {USER}: new fan")
+        self.until_text(f"drained by {USER}: new fan, must be empty by 1 Jan 2031, ")
         self.until_text("not sampled while it is drained")
         self.until_text("not a CARMA task")
         self.until_text("Held until it is released")

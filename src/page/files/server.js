@@ -1,7 +1,7 @@
 // The overview of the server: figures, GPUs, running tasks, waiting tasks with reasons, ended tasks.
 
 import {h, s} from './dom.js';
-import {memory, percent, plural, span} from './words.js';
+import {localTimes, memory, percent, plural, span} from './words.js';
 import {now} from './link.js';
 import {chip, endedRow, gpuChip, indexedName, kTaskColumns, memoryBar, parameterWords, runningRow, shareBar, sparkline, table, taskLink, waitingRows, when} from './parts.js';
 
@@ -71,7 +71,7 @@ function card(gpu, rows) {
   return h('article', {class: 'gpu', 'data-key': gpu.uuid, 'aria-labelledby': `gpu${gpu.index}`},
     h('div', {class: 'line'}, h('h3', {id: `gpu${gpu.index}`}, `GPU ${gpu.index}`), gpuChip(gpu)),
     h('p', {class: 'soft model', title: gpu.uuid}, gpu.name.replace(/^NVIDIA /, ''), gpu.mig_profile && ` · ${gpu.mig_profile}`),
-    gpu.trouble && h('p', {class: 'trouble'}, gpu.trouble),
+    gpu.trouble && h('p', {class: 'trouble'}, localTimes(gpu.trouble)),
     gpu.alerts.map((alert) => h('p', {class: 'trouble'}, alert)),
     gpu.reserved.slice(0, kShownReservations).map(reservation),
     h('div', {class: 'line small'}, h('span', {}, 'Memory'), h('span', {}, `${memory(gpu.used_mib)} of ${memory(gpu.total_mib)}`)),
@@ -104,7 +104,7 @@ function troubles(view) {
   const list = [...view.troubles];
   if (view.starting) list.unshift('carmad has just started and is detecting GPUs');
   if (list.length === 0) return null;
-  return h('section', {class: 'troubles', 'aria-label': 'Problems'}, h('ul', {}, list.map((text) => h('li', {}, text))));
+  return h('section', {class: 'troubles', 'aria-label': 'Problems'}, h('ul', {}, list.map((text) => h('li', {}, localTimes(text)))));
 }
 
 export function draw(view) {

@@ -193,7 +193,7 @@ function facts(task) {
     fact('Ended', task.ended_ms && when(task.ended_ms), task.ended_ms && task.launched_ms && `, ran ${span(task.ended_ms - task.launched_ms)}`),
     fact('Result', hasEnded(task.state) && (ending(task) || (task.exit_code === 0 ? 'exit code 0' : ''))),
     fact('Last end', task.exit_detail && h('code', {}, task.exit_detail)),
-    fact('Reason', hasEnded(task.state) && task.reason_text),
+    fact('Reason', hasEnded(task.state) && localTimes(task.reason_text)),
     fact('Chosen because', task.placement_reason),
     fact('Priority', task.priority !== 0 && String(task.priority)),
     fact('Array', task.array_id && `${task.array_id}, index ${task.array_index}`),
