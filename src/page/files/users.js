@@ -8,6 +8,8 @@ import {table} from './parts.js';
 const kDays = 86_400_000;
 export const kSpans = {'1h': ['hour', kDays / 24], '24h': ['24 hours', kDays], '7d': ['7 days', 7 * kDays], '30d': ['30 days', 30 * kDays]};
 
+const kRetryMs = 15_000;  // after the server could not read the records
+
 const users = new Changing('/v1/users');
 
 // The tasks submitted since then, by user, and the GPU hours used since then. Tasks that were submitted earlier count only in the hours.
@@ -21,8 +23,9 @@ export async function load(query, known) {
   const over = kSpans[query.get('over')] ? query.get('over') : '7d';
   await users.ask();
   // Reading the records of a month takes the server some time, so this is requested only once.
-  const past = known && known.over === over ? known.past : await pastSince(Math.round(now() - kSpans[over][1])).catch(() => null);
-  return {over, past, users: users.value.users};
+  const keep = known && known.over === over && (known.past || performance.now() - known.asked_ms < kRetryMs);
+  const past = keep ? known.past : await pastSince(Math.round(now() - kSpans[over][1])).catch(() => null);
+  return {over, past, asked_ms: keep ? known.asked_ms : performance.now(), users: users.value.users};
 }
 
 // A mean is null if no task has run.
