@@ -338,7 +338,7 @@ class PageTest(unittest.TestCase):
         number = self.site.train("mine", "--hold")
         self.open_task(self.site.address, number)
         self.sign_in("carma_" + "0" * 64)
-        self.tab.until("document.getElementById('told').innerText.includes('unknown here')")
+        self.tab.until("document.getElementById('told').innerText.includes('You are signed out: the token is unknown')")
         self.sign_in(self.site.carma("token", "create", "test").strip())
         self.tab.until(f"document.getElementById('who').innerText.startsWith('{USER}')")
         self.tab.click("button[data-act=release]")
@@ -373,7 +373,7 @@ class PageTest(unittest.TestCase):
         listed = json.loads(self.site.carma("token", "list", "--json"))
         number = max(each["id"] for each in listed["tokens"])
         self.site.carma("token", "revoke", str(number))
-        self.tab.until("document.getElementById('told').innerText.includes('was revoked')")
+        self.tab.until("document.getElementById('told').innerText.includes('signed out: the token is unknown, revoked')")
         self.tab.until("document.querySelector('#who button[data-do=in]') !== null")
         self.assertEqual(self.tab.run("sessionStorage.getItem('carma-token')"), None)
 

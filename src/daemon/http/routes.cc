@@ -112,7 +112,7 @@ Result<std::optional<api::Peer>> Routes::Identity(const api::Request& request) c
   if (request.peer || !request.bearer_token) return request.peer;
   std::optional<api::Peer> owner;
   if (options_.find_token) owner = options_.find_token(*request.bearer_token);
-  if (!owner) return Denied("the token is unknown or has expired");
+  if (!owner) return Denied("the token is unknown, revoked or expired");
   return owner;
 }
 

@@ -65,9 +65,9 @@ export async function learn() {
   } catch (error) {
     who = {user: '', admin: false, by: ''};
     // The server has rejected the token, so it is discarded.
-    if (error instanceof Refused && token()) {
+    if (error.status === 403 && token()) {
       keepToken('');
-      tell('Your token is unknown here, was revoked or has expired. Sign in again to act on your tasks.');
+      tell(`You are signed out: ${error.message}.`);
       who = await get('/v1/whoami').catch(() => who);
     }
   }
