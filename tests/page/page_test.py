@@ -284,7 +284,7 @@ class PageTest(unittest.TestCase):
     def test_a_daemon_that_was_away_is_waited_for(self):
         self.open("server")
         self.site.stop()
-        self.tab.until("document.getElementById('live').innerText.startsWith('no response')")
+        self.tab.until("/^no response from the server for .*; trying again/.test(document.getElementById('live').innerText)")
         self.site.start()
         self.tab.until("document.getElementById('live').innerText === 'live'")
 
@@ -292,7 +292,7 @@ class PageTest(unittest.TestCase):
         self.open("server")
         self.site.freeze()
         try:
-            self.tab.until("/^no response for .*, data from /.test(document.getElementById('live').innerText)")
+            self.tab.until("/^no response from the server for .*; trying again .data from /.test(document.getElementById('live').innerText)")
         finally:
             self.site.thaw()
         self.tab.until("document.getElementById('live').innerText === 'live'")
@@ -362,6 +362,21 @@ class PageTest(unittest.TestCase):
         self.until_text("cancelled")
         self.assertEqual(self.site.task(number)["state"], "cancelled")
         self.assertEqual(self.site.task(number)["priority"], -5)
+        self.tab.click("#who button[data-do=out]")
+        self.tab.until("document.querySelectorAll('main button').length === 0")
+
+    def test_an_action_without_a_response_is_left_open(self):
+        number = self.site.train("asked", "--hold")
+        self.open_task(self.site.address, number)
+        self.sign_in(self.site.carma("token", "create", "frozen").strip())
+        self.tab.until("document.querySelector('button[data-act=release]') !== null")
+        self.site.freeze()
+        try:
+            self.tab.click("button[data-act=release]")
+            self.tab.until("document.getElementById('told').innerText.startsWith('The server does not respond.')")
+        finally:
+            self.site.thaw()
+        self.site.carma("cancel", str(number))
         self.tab.click("#who button[data-do=out]")
         self.tab.until("document.querySelectorAll('main button').length === 0")
 

@@ -14,7 +14,11 @@ export class Refused extends Error {
 }
 
 // No response: the daemon is restarting, or the tunnel is closed.
-export class Silent extends Error {}
+export class Silent extends Error {
+  constructor() {
+    super('the server does not respond');
+  }
+}
 
 export function token() {
   return sessionStorage.getItem(kTokenKey) || '';
@@ -32,8 +36,8 @@ async function send(method, path, headers = {}, body) {
   try {
     return await fetch(path, {method, headers: all, body: body === undefined ? undefined : JSON.stringify(body), cache: 'no-store',
       credentials: 'omit', redirect: 'error', signal: AbortSignal.timeout(kAnswerMs)});
-  } catch (error) {
-    throw new Silent(error.message);
+  } catch {
+    throw new Silent();
   }
 }
 
@@ -52,15 +56,15 @@ async function valueOf(response) {
   if (!response.ok) throw await refusal(response);
   try {
     return await response.json();
-  } catch (error) {
-    throw new Silent(error.message);
+  } catch {
+    throw new Silent();
   }
 }
 
 // Also limits what has no limit of its own, such as loading a script.
 export function withinLimit(promise) {
   return Promise.race([promise, new Promise((_, reject) => {
-    setTimeout(() => reject(new Silent('no response')), kAnswerMs);
+    setTimeout(() => reject(new Silent()), kAnswerMs);
   })]);
 }
 

@@ -24,6 +24,7 @@ const live = document.getElementById('live');
 let place = {};       // parsed from the address
 let known = null;     // data that the view has loaded
 let failures = 0;     // in a row
+let refused = '';     // the server's reason if the last failure was a refusal
 let heard_ms = 0;     // when the server last responded
 let drawn_ms = 0;     // last drawing, by the viewer's clock; 0: none yet
 let timer = 0;
@@ -38,8 +39,9 @@ function readPlace() {
 
 function showLink() {
   const silent = failures > 0;
-  const old = drawn_ms > 0 ? `, data from ${exactClock(drawn_ms, Date.now())}` : '';
-  const text = silent ? `no response for ${span(performance.now() - heard_ms)}${old}` : document.hidden ? 'paused' : 'live';
+  const old = drawn_ms > 0 ? ` (data from ${exactClock(drawn_ms, Date.now())})` : '';
+  const trouble = refused || `no response from the server for ${span(performance.now() - heard_ms)}`;
+  const text = silent ? `${trouble}; trying again${old}` : document.hidden ? 'paused' : 'live';
   match(live, [h('span', {class: `dot ${silent ? 'bad' : 'good'}`}), document.createTextNode(text)]);
 }
 
@@ -72,7 +74,7 @@ async function drawView() {
     try {
       known = await module.load(asked.id, known);
     } catch (error) {
-      if (error instanceof Refused) return module.missing(error);
+      if (error instanceof Refused && error.status < 500) return module.missing(error);
       throw error;
     }
   } else {
@@ -110,6 +112,7 @@ async function ask() {
   } catch (error) {
     if (mine !== round) return;
     failures += 1;
+    refused = error instanceof Refused ? error.message : '';
     if (!(error instanceof Silent || error instanceof Refused)) console.error(error);
   }
   showLink();

@@ -1,7 +1,7 @@
 // The viewer's identity, and the actions on the viewer's tasks.
 
 import {h, match} from './dom.js';
-import {get, keepToken, post, Refused, token} from './link.js';
+import {get, keepToken, post, Silent, token} from './link.js';
 
 let who = {user: '', admin: false, by: ''};
 
@@ -96,7 +96,7 @@ export async function act(verb, id, name, body) {
     tell(`Task ${id} ${kDone[verb]}.`);
     return true;
   } catch (error) {
-    tell(error.message);
+    tell(error instanceof Silent ? 'The server does not respond. The change may or may not have been made.' : error.message);
     if (error.status === 403) await learn();
     return false;
   }
