@@ -269,7 +269,8 @@ TEST(Description, LeavesOutTheVariablesOfAnEnclosingSlurmJob) {
   inside.SetCommand({"true"});
   ASSERT_TRUE(inside.Set("export", "ALL,SLURM_NTASKS"));
   EXPECT_EQ(inside.Finish(context).value()[0].environment,
-            (std::map<std::string, std::string>{{"HOME", "/home/eve"}, {"SLURM_NTASKS", "2"}}));
+            (std::map<std::string, std::string>{
+                {"HOME", "/home/eve"}, {"SLURM_CONF", "/etc/slurm.conf"}, {"SLURM_NTASKS", "2"}}));
 }
 
 TEST(Description, LeavesOutVariablesThatAreNotText) {

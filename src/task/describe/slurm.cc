@@ -190,6 +190,7 @@ SlurmVariables VariablesOfArray(const std::vector<std::int64_t>& indices) {
 }
 
 bool IsSlurmVariable(std::string_view name) {
+  if (name == "SLURM_CONF") return false;
   for (const std::string_view prefix : {"SLURM_", "SLURMD_", "SBATCH_"}) {
     if (name.starts_with(prefix)) return true;
   }

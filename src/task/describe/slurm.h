@@ -58,7 +58,8 @@ std::vector<std::string> FillHost(const SlurmWords& words, core::TaskRequest& ta
 // SLURM_ARRAY_TASK_COUNT, _MIN, _MAX and _STEP for these indices (ascending).
 SlurmVariables VariablesOfArray(const std::vector<std::int64_t>& indices);
 
-// Returns true if Slurm or sbatch sets or reads this variable.
+// Returns true if Slurm or sbatch sets or reads this variable for a job. SLURM_CONF is not such a
+// variable: without it, a task could not run Slurm's commands.
 bool IsSlurmVariable(std::string_view name);
 
 }  // namespace carma::task
