@@ -26,9 +26,10 @@ std::optional<std::string> WithWait(std::string_view admin_comment, std::string_
   return fmt::format("{} | {}", others, wait);
 }
 
-bool IsWaiting(std::string_view admin_comment) {
+bool IsWaiting(std::string_view admin_comment, std::string_view node) {
   admin_comment.remove_prefix(WithoutWait(admin_comment).size());
-  return admin_comment.find("carma: waiting ") != admin_comment.npos;
+  const std::string on = node.empty() ? "" : fmt::format("for GPUs on {}:", node);
+  return admin_comment.find("carma: waiting " + on) != admin_comment.npos;
 }
 
 std::string WithNodeName(std::string text, std::string_view node) {

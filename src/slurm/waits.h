@@ -22,8 +22,9 @@ std::string_view WithoutWait(std::string_view admin_comment);
 // Returns the job's comment with `wait` as its part about waiting. Empty if a person wrote the
 // comment, which is kept.
 std::optional<std::string> WithWait(std::string_view admin_comment, std::string_view wait);
-// Returns true if the comment says that the job is still waiting.
-bool IsWaiting(std::string_view admin_comment);
+// Returns true if the comment says that the job is still waiting. node: only if it waits on this
+// node.
+bool IsWaiting(std::string_view admin_comment, std::string_view node = {});
 
 // Comments contain this placeholder instead of the node's Slurm name.
 inline constexpr std::string_view kNodePlace = "%n";

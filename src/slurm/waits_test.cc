@@ -73,6 +73,9 @@ TEST(WaitComments, LeaveOtherCommentsAlone) {
   EXPECT_EQ(WithoutWait(retry + " | " + wait), retry);
   EXPECT_TRUE(IsWaiting(retry + " | " + wait));
   EXPECT_FALSE(IsWaiting(retry));
+  EXPECT_TRUE(IsWaiting(retry + " | " + wait, "n1"));
+  EXPECT_FALSE(IsWaiting(retry + " | " + wait, "n"));
+  EXPECT_FALSE(IsWaiting(wait, "n2"));
   EXPECT_EQ(WithWait("ada: please leave", wait), std::nullopt);
 }
 

@@ -6,8 +6,9 @@
 namespace carma::daemon {
 namespace {
 
-// Writes the comment unless the existing one was written by a person. Returns the node's name in
-// Slurm, which may differ from the host name.
+// Writes the comment unless the existing one was written by a person or, if the wait is over, by
+// another node where the job waits. Returns the node's name in Slurm, which may differ from the
+// host name.
 Result<std::string> Tell(const SlurmPrograms& programs, const slurm::WaitComments::Comment& comment,
                          std::string node) {
   const auto job = CARMA_TRY(programs.Find(comment.job));
@@ -15,6 +16,11 @@ Result<std::string> Tell(const SlurmPrograms& programs, const slurm::WaitComment
   if (comment.only_if_waiting && !slurm::IsWaiting(job->admin_comment)) return node;
   if ((comment.waits || comment.only_if_waiting) && job->nodes == 1 && !job->node_list.empty())
     node = job->node_list;
+  // A job that is here alone no longer waits on another node.
+  const bool outdated = comment.only_if_waiting && job->nodes == 1;
+  if (!comment.waits && !outdated && slurm::IsWaiting(job->admin_comment) &&
+      !slurm::IsWaiting(job->admin_comment, node))
+    return node;
   const auto text = slurm::WithWait(job->admin_comment, slurm::WithNodeName(comment.text, node));
   if (!text) return node;
   CARMA_TRY(programs.Control({"update", "JobId=" + job->name, "AdminComment=" + *text}));

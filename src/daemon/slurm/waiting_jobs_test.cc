@@ -12,9 +12,9 @@ class WaitingJobsTest : public SlurmProgramsFixture {
     WriteProgram("squeue", "#!/bin/sh\ncat DIR/line\n");
     WriteProgram("scontrol", "#!/bin/sh\necho \"$*\" >> DIR/asked\n");
   }
-  void WriteComment(const std::string& text) {
+  void WriteComment(const std::string& text, const std::string& nodes = "1|gpu07") {
     WriteText("line",
-              "10|10_3|RUNNING|None|1|1|0|N/A|1|gpu07||main|(null)|cpu=1|9|" + text + "|\n");
+              "10|10_3|RUNNING|None|1|1|0|N/A|" + nodes + "||main|(null)|cpu=1|9|" + text + "|\n");
   }
   // The job waits during the first `most` looks.
   std::unique_ptr<WaitingJobs> Watch(std::chrono::seconds quiet = {}, int most = 1'000'000) {
@@ -51,6 +51,16 @@ TEST_F(WaitingJobsTest, EndsTheCommentOfAWaitThatBeganBeforeARestart) {
   const auto watched = Watch(std::chrono::hours(1), 1);
   ASSERT_TRUE(RunUntil([&] { return !Read("asked").empty(); }));
   EXPECT_EQ(Read("asked"), "update JobId=10_3 AdminComment=carma: waited for GPUs on gpu07\n");
+}
+
+TEST_F(WaitingJobsTest, KeepsTheCommentOfAWaitOnTheJobsOtherNode) {
+  for (const auto quiet : {std::chrono::seconds(3600), std::chrono::seconds(0)}) {
+    looks_ = 0;
+    WriteComment("carma: waiting for GPUs on gpu08: (WarmUp) a", "2|gpu[07-08]");
+    const auto watched = Watch(quiet, 1);
+    ASSERT_TRUE(RunUntil([&] { return looks_ > 4; }));
+    EXPECT_EQ(Read("asked").find("waited"), std::string::npos) << Read("asked");
+  }
 }
 
 TEST_F(WaitingJobsTest, SetsNoCommentAfterAShortWait) {
