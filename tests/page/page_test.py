@@ -288,6 +288,16 @@ class PageTest(unittest.TestCase):
         self.site.start()
         self.tab.until("document.getElementById('live').innerText === 'live'")
 
+    def test_a_view_that_the_daemon_refuses_shows_why(self):
+        self.open("server")
+        self.tab.run("""window.fetch = ((ask) => (path, ...more) => !path.startsWith('/v1/tasks') ? ask(path, ...more) : Promise.resolve(
+                        new Response('{"error":{"code":"unavailable","message":"no GPU: no driver"}}', {status: 503})))(window.fetch)""")
+        self.tab.run("location.hash = '#/tasks'")
+        self.until_text("no GPU: no driver")
+        self.tab.run("location.hash = '#/task/1'")
+        self.until_text("no GPU: no driver")
+        self.assertNotIn("No such task", self.text())
+
     def test_a_daemon_that_hangs_is_not_live(self):
         self.open("server")
         self.site.freeze()

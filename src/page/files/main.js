@@ -70,15 +70,13 @@ async function drawView() {
   const view = kViews[asked.view];
   if (view.draw) return view.draw();
   const module = await withinLimit(view.module());
-  if (asked.view === 'task') {
-    try {
-      known = await module.load(asked.id, known);
-    } catch (error) {
-      if (error instanceof Refused && error.status < 500) return module.missing(error);
-      throw error;
-    }
-  } else {
-    known = await module.load(asked.query, known);
+  try {
+    known = await module.load(asked.view === 'task' ? asked.id : asked.query, known);
+  } catch (error) {
+    if (!(error instanceof Refused)) throw error;
+    if (asked.view === 'task' && error.status < 500) return module.missing(error);
+    if (known) throw error;  // what is on the screen is better than nothing
+    return [h('h1', {'data-key': 'h'}, 'Not available at the moment'), h('p', {class: 'hint'}, error.message)];
   }
   return module.draw(known, overview.value);
 }
