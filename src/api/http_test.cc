@@ -550,11 +550,12 @@ TEST_F(ServerFixture, ClientSendsNothingToADaemonOfAnotherUser) {
   ::close(ready[1]);
 }
 
-TEST_F(ServerFixture, LoopbackTcpHasNoPeerAndRefusesForeignHostNames) {
+TEST_F(ServerFixture, LoopbackTcpHasNoPeerButAUserForLimitsAndRefusesForeignHostNames) {
   std::uint16_t port = 0;
   OnLoop([&] {
     auto server = Server::ListenTcp(loop_, 0, [](Request request, Responder reply) {
-      reply({.body = request.peer ? "peer" : "nobody"});
+      const std::string user = request.counted_as ? std::to_string(*request.counted_as) : "nobody";
+      reply({.body = request.peer ? "peer" : user});
     });
     ASSERT_TRUE(server) << server.error().message;
     server_ = std::move(*server);
@@ -569,8 +570,9 @@ TEST_F(ServerFixture, LoopbackTcpHasNoPeerAndRefusesForeignHostNames) {
     EXPECT_EQ(::connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
     return Exchange(fd, "GET / HTTP/1.1\r\nHost: " + host + "\r\nConnection: close\r\n\r\n");
   };
-  EXPECT_TRUE(ask("localhost:" + std::to_string(port)).ends_with("nobody"));
-  EXPECT_TRUE(ask("127.0.0.1").ends_with("nobody"));
+  const std::string own = "\r\n\r\n" + std::to_string(::geteuid());
+  EXPECT_TRUE(ask("localhost:" + std::to_string(port)).ends_with(own));
+  EXPECT_TRUE(ask("127.0.0.1").ends_with(own));
   EXPECT_TRUE(ask("evil.example").starts_with("HTTP/1.1 403"));
   EXPECT_TRUE(ask("localhost\r\nHost: evil.example").starts_with("HTTP/1.1 400"));
 }

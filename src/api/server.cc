@@ -264,6 +264,7 @@ class Session : public std::enable_shared_from_this<Session> {
                     .query = std::move(target->query),
                     .body = std::move(message.body()),
                     .peer = peer_,
+                    .counted_as = counted_as_,
                     .bearer_token = BearerToken(message[http::field::authorization]),
                     .accepts_gzip = AcceptsGzip(message[http::field::accept_encoding]),
                     .if_none_match = std::string(message[http::field::if_none_match])};

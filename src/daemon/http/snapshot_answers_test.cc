@@ -95,6 +95,15 @@ TEST_F(SnapshotAnswersTest, RequestsOfOneUserAreSerialAndUsersAreServedInParalle
   EXPECT_THAT(begun_, ElementsAre("hangs", "other", "page"));
 }
 
+TEST(AskerOf, IsTheUserOfTheConnectionAlsoOverTcp) {
+  Call call;
+  EXPECT_EQ(AskerOf(call), std::nullopt);
+  call.request.counted_as = 7;
+  EXPECT_EQ(AskerOf(call), 7U);
+  call.request.peer = api::Peer{.uid = 8};
+  EXPECT_EQ(AskerOf(call), 8U);
+}
+
 TEST_F(SnapshotAnswersTest, ACopyThatHangsOrDiesIsReportedAndDelaysNoOtherRequest) {
   Open({.at_once = 1, .waiting = 4, .limit = std::chrono::milliseconds(500)});
   Ask(1, "hangs", Hangs());
