@@ -99,6 +99,8 @@ struct LaunchFailed {
   // process exists but did not start using its GPUs (it may be suspended), or if the user was not
   // found (a directory server may be down).
   bool waits = false;
+  // waits: the user was not found. After about an hour of attempts the task is held.
+  bool no_user = false;
   // When the attempt ended, as for TaskExited.
   std::optional<Time> ended = {};
 };

@@ -482,6 +482,31 @@ TEST_F(SchedulerTest, OffersGpusAgainIfALeaseDidNotTakeThem) {
   }
 }
 
+// A directory server may be down, so the task is tried again for about an hour.
+TEST_F(SchedulerTest, HoldsATaskWhoseUserIsNotFound) {
+  PolicyConfig config;
+  config.settle = false;
+  Begin(config);
+  Handle(1, Submitted(1, {}));
+  Handle(1, Estimated(1, 1'000));
+  double now_s = 1;
+  int attempt = 0;
+  while (scheduler_->Find(TaskId{1})->state == TaskState::kLaunching) {
+    ASSERT_LE(++attempt, 100) << "it is launched without an end";
+    LaunchFailed back{TaskId{1}, attempt, "user ada no longer exists"};
+    back.waits = back.no_user = true;
+    Handle(now_s, back);
+    now_s += 320;
+    Handle(now_s, WakeUp{});
+    Handle(now_s, Sampled(0, At(now_s)));
+  }
+  EXPECT_EQ(attempt, 16);
+  EXPECT_TRUE(scheduler_->Find(TaskId{1})->held);
+  EXPECT_EQ(scheduler_->Find(TaskId{1})->reason.text, "Held: user ada no longer exists.");
+  Handle(now_s, ReleaseRequested{TaskId{1}});
+  EXPECT_EQ(scheduler_->Find(TaskId{1})->state, TaskState::kLaunching);
+}
+
 // A lease has no retries of its own, but Slurm may still requeue its job.
 TEST_F(SchedulerTest, MentionsRetriesOnlyIfTheTaskHadSome) {
   PolicyConfig config;

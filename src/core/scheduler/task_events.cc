@@ -17,6 +17,10 @@
 namespace carma::core {
 namespace {
 
+// Attempts to start a task whose user is not found. With the delays between them, they take about
+// an hour, in which a directory server that is down may return.
+constexpr int kMostWithoutUser = 16;
+
 std::string Told(std::string_view what, const std::string& detail) {
   return fmt::format("{}{}{}.", what, detail.empty() ? "" : ": ", detail);
 }
@@ -234,7 +238,10 @@ void State::On(const LaunchFailed& event) {
   if (event.waits) {
     ++task->launch_failures;
     task->not_before = now + RetryBackoff(task->launch_failures);
-    return wait_again({ReasonCode::kLaunchFailed, fmt::format("Waiting again: {}.", event.text)});
+    // Otherwise, every attempt could preempt other tasks or keep GPUs from them, without an end.
+    task->held = event.no_user && task->launch_failures >= kMostWithoutUser;
+    return wait_again({ReasonCode::kLaunchFailed,
+                       fmt::format("{}: {}.", task->held ? "Held" : "Waiting again", event.text)});
   }
   Reason reason{ReasonCode::kLaunchFailed, fmt::format("Could not be started: {}.", event.text)};
   if (event.retryable) {

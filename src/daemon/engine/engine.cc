@@ -488,7 +488,7 @@ void Engine::TakeShimEvent(const task::ShimEvent& event) {
       starts_.Detach(event.id, event.attempt);
       Post(core::LaunchFailed{event.id, event.attempt, event.interrupted ? "" : event.text,
                               event.retryable, event.interrupted, event.exhausted, event.waits,
-                              ends_.EndOf(event)});
+                              event.no_user, ends_.EndOf(event)});
       break;
     case task::ShimEventKind::kExited:
       ends_.Take(event);

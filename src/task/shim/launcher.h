@@ -80,6 +80,7 @@ struct ShimEvent {
   // kLaunchFailed: the task goes back to waiting and is tried again later. Either its user does not
   // exist, or a stopped process or a job step did not adopt its lease in time.
   bool waits = false;
+  bool no_user = false;  // waits: the user does not exist
   // Unless otherwise noted, the remaining fields are only for kExited.
   int exit_code = 0;
   int signal = 0;

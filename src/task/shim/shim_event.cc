@@ -45,7 +45,7 @@ ShimEvent NoStartOf(const KnownAttempt& attempt) {
 ShimEvent EventOf(const KnownAttempt& attempt, const ShimReport& report) {
   if (!report.launched) {
     ShimEvent event = FailureOf(attempt, report.text, report.retryable);
-    event.waits = report.no_user;
+    event.waits = event.no_user = report.no_user;
     return event;
   }
   if (report.dropped_output_bytes > 0) {

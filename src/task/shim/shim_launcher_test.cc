@@ -449,6 +449,7 @@ TEST_F(ShimLauncherTest, TheTaskOfADeletedUserWaits) {
   const ShimEvent failed = NextFailed();
   EXPECT_EQ(failed.text, "user somebody-else no longer exists");
   EXPECT_TRUE(failed.waits) << "the machine is not at fault";
+  EXPECT_TRUE(failed.no_user);
 }
 
 TEST_F(ShimLauncherTest, AsksOnceAHandlerIsInstalled) {
