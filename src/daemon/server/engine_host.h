@@ -169,6 +169,7 @@ class EngineHost : private Engine::Host {
   BackgroundWorker driver_reader_;
   // Why a driver upgrade has closed all GPUs; "" if it has not. No value until this is known.
   std::optional<std::string> driver_upgrade_;
+  std::set<core::GpuIndex> told_failing_;  // GPUs whose failed readings need no further notice
   Alarm driver_alarm_;
   bool turn_posted_ = false;
   // Until this time, reports reuse the usage rows that were stored most recently.

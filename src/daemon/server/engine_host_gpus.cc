@@ -54,9 +54,13 @@ void EngineHost::PostSeen(core::Event event) {
                                  {"healthy", health->healthy},
                                  {"lost", health->lost},
                                  {"why", health->text}});
-    // A lost GPU was already reported at its first failed reading.
-    if (!health->healthy && !health->lost)
+    // The text of a failing GPU may change with each reading, and an Xid often comes first.
+    const bool closed = settings().health.drain && !monitor_.HealthTrouble(health->gpu).empty();
+    if (health->healthy) {
+      told_failing_.erase(health->gpu);
+    } else if (told_failing_.insert(health->gpu).second && !closed) {
       TellAdministrators("health", HealthMessage(health->gpu, health->text));
+    }
   }
   engine_.Post(std::move(event));
 }

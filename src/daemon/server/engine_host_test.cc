@@ -17,10 +17,12 @@ namespace {
 
 namespace asio = boost::asio;
 using ::testing::AllOf;
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::Field;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::SizeIs;
 
 const core::GpuIndex kFirst{0};
 const core::GpuIndex kSecond{1};
@@ -202,11 +204,25 @@ TEST_F(EngineHostTest, NotifiesAdministratorsOfAGpuClosedByRule) {
 TEST_F(EngineHostTest, NotifiesAdministratorsOnceOfALostGpu) {
   Open();
   const gpu::ReadError lost(ErrorCode::kNotFound, "GPU is lost", "GPU-a");
-  for (int reading = 1; reading <= 3; ++reading)
-    host_->TakeRound({std::unexpected(lost), std::nullopt}, {});
-  Until([&] { return !store_->WaitingNotices(10).value().empty(); });
-  EXPECT_THAT(store_->WaitingNotices(10).value(),
-              ElementsAre(Field(&store::Notice::message, HasSubstr("GPU is lost"))));
+  const gpu::ReadError other(ErrorCode::kUnavailable, "the driver has not answered", "GPU-a");
+  const auto fails = [&] {
+    for (const gpu::ReadError& why : {lost, lost, lost, other, lost})
+      host_->TakeRound({std::unexpected(why), std::nullopt}, {});
+  };
+  const auto notices = [&] { return store_->WaitingNotices(10).value(); };
+  fails();
+  Until([&] { return !notices().empty(); });
+  EXPECT_THAT(notices(), ElementsAre(Field(&store::Notice::message, HasSubstr("GPU is lost"))));
+  Read();
+  fails();
+  Until([&] { return notices().size() > 1; });
+  EXPECT_THAT(notices(), SizeIs(2)) << "it had worked in between";
+  Read();
+  Read({79});
+  fails();
+  Until([&] { return notices().size() > 2; });
+  EXPECT_THAT(notices(), SizeIs(3)) << "the Xid explains the failure";
+  EXPECT_THAT(notices(), Contains(Field(&store::Notice::message, HasSubstr("Xid 79"))));
 }
 
 TEST_F(EngineHostTest, ADriverUpgradeClosesAllGpusUntilTheNextBoot) {
@@ -223,7 +239,7 @@ TEST_F(EngineHostTest, ADriverUpgradeClosesAllGpusUntilTheNextBoot) {
               ElementsAre(Field(&store::Notice::message, HasSubstr("driver upgrade"))));
   Open();  // the next run sends nothing again
   Read();
-  EXPECT_THAT(store_->WaitingNotices(10).value(), ::testing::SizeIs(1));
+  EXPECT_THAT(store_->WaitingNotices(10).value(), SizeIs(1));
   Install({"550.54.15", "550.54.15"});
   Open();
   Until([&] { return host_->monitor().CudaTrouble(kSecond).empty(); });
