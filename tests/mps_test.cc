@@ -522,6 +522,21 @@ TEST_F(Mps, AStopOvertakesTheStartOfTheServer) {
   Behave("");
 }
 
+TEST_F(Mps, AReloadDuringTheTrialKeepsWhatIsKnownAboutMemoryLimits) {
+  site.Set("collocation.method", "\"auto\"");
+  site.Set("collocation.mps_timeout", "\"3s\"");
+  Behave("hang-start");
+  site.Start(/*wait_gpus=*/false);
+  const auto logs = [this](const char* event) {
+    return Eventually([&] { return site.daemon().Err().contains(event); });
+  };
+  ASSERT_TRUE(logs("event=memory_limits"));
+  site.daemon().Signal(SIGHUP);
+  ASSERT_TRUE(logs("event=config_read"));
+  ASSERT_TRUE(logs("event=engine_started"));
+  EXPECT_NE(site.Status().no_memory_limits, "") << "the simulated driver has none";
+}
+
 TEST_P(MpsBranch, AnOrderlyEndLeavesNoServerWithoutTasks) {
   site.Start();
   EXPECT_EQ(site.Await(site.Submit({"--gpu-mem", "1G", "--", "/bin/true"})).sharing, "mps");

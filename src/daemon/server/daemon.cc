@@ -299,12 +299,12 @@ void RealDaemon::Follow(Configuration::InForce now) {
   const config::Settings before = std::exchange(in_force_, std::move(now)).settings;
   config::Settings& settings = in_force_.settings;
   base::SetLogLevel(settings.log_level);
-  if (!engine_host_) return;
   settings.collocation = before.collocation;
   settings.without_mps = before.without_mps;
   settings.kernel_limits = before.kernel_limits;
   settings.without_limits = before.without_limits;
   settings.divided = before.divided;
+  if (!engine_host_) return;
   settings.policy = config::PolicyFor(settings, *settings.collocation);
   engine_host_->Follow(before);
   OpenRoutes();
