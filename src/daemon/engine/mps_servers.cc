@@ -165,7 +165,7 @@ void RealMpsServers::Attach(const MpsClient& client, Attached answer) {
       [deadline = Clock::now() + options_.timeout, who, share = client.sm_share, gpus = client.gpus,
        readable = options_.readable(entry.control->id().gpus), alone = entry.clients.size() == 1,
        partitions = entry.partitions](const MpsControl& control) -> Result<MpsLook> {
-        CARMA_TRY(control.MakeShow(gpus, alone, deadline));
+        CARMA_TRY(control.MakeShow(gpus, readable, alone, deadline));
         return partitions->Join(control.Showing(readable), who, share, deadline);
       },
       [this, who, first, answer = std::move(answer)](Entry& its, Result<MpsLook> looked) {

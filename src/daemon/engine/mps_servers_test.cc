@@ -359,6 +359,26 @@ TEST_F(MpsServersTest, AServerLacksUnreadableGpusUntilItIsRestartedUnused) {
   EXPECT_TRUE(shows(fake_.id.gpus));
 }
 
+TEST_F(MpsServersTest, AnUnusedServerIsRestartedWithoutAGpuThatFailed) {
+  const std::string first = fake_.id.gpus;
+  const auto shows = [this](const std::string& gpus) {
+    return fake_.Read("/variables").contains("CUDA_VISIBLE_DEVICES=" + gpus + "\n");
+  };
+  fake_.id.gpus = "GPU-broken," + first;
+  ASSERT_TRUE(Attach(kFirst, 0, first));
+  readable_ = first;
+  EXPECT_TRUE(Attach(kSecond, 0, first)) << "the server is used";
+  EXPECT_TRUE(shows(fake_.id.gpus)) << "not restarted";
+  for (const core::TaskId id : {kFirst, kSecond}) servers_->Detach(id, 1);
+  fake_.Write("/clients", "4711\n");
+  EXPECT_TRUE(Attach(kFirst, 0, first)) << "another process uses the server";
+  EXPECT_TRUE(shows(fake_.id.gpus)) << "not restarted";
+  servers_->Detach(kFirst, 1);
+  fake_.Remove("/clients");
+  ASSERT_TRUE(Attach(kFirst, 0, first));
+  EXPECT_TRUE(shows(first));
+}
+
 TEST_F(MpsServersTest, AFailedStartOfASharedServerAffectsAllUsers) {
   fake_.id = task::SharedMpsServer(fake_.id.gpus);
   ASSERT_FALSE(Attach(kFirst)) << "the program has no such option, or this user is not root";

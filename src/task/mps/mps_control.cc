@@ -115,15 +115,21 @@ MpsControl MpsControl::Showing(const std::string& gpus) const {
   return control;
 }
 
-Result<Unit> MpsControl::MakeShow(const std::vector<std::string>& gpus, bool unused,
-                                  Deadline deadline) const {
+Result<Unit> MpsControl::MakeShow(const std::vector<std::string>& gpus, const std::string& readable,
+                                  bool unused, Deadline deadline) const {
   const std::optional<base::ProcessId> daemon = Daemon();
   const std::string shown = daemon ? MpsVisibleGpus(daemon->pid) : "";
-  const auto shows = [all = base::Split(shown, ',')](const std::string& gpu) {
-    return std::ranges::find(all, gpu) != all.end();
+  if (shown.empty()) return Unit{};
+  const auto in = [](const std::string& list) {
+    return [all = base::Split(list, ',')](std::string_view gpu) {
+      return std::ranges::find(all, gpu) != all.end();
+    };
   };
-  if (shown.empty() || std::ranges::all_of(gpus, shows)) return Unit{};
+  const bool shows = std::ranges::all_of(gpus, in(shown));
+  const bool works = readable.empty() || std::ranges::all_of(base::Split(shown, ','), in(readable));
+  if (shows && (works || !unused)) return Unit{};
   if (!unused || HasClients(deadline)) {
+    if (shows) return Unit{};
     return Fail(
         ErrorCode::kConflict,
         "the MPS server lacks one of the task's GPUs, which could not be read when it started");

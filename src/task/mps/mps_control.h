@@ -49,10 +49,12 @@ class MpsControl {
   // ignores all GPUs after one that it cannot find, so GPUs that do not work must be left out.
   // gpus: as in MpsServerId::gpus; empty for all.
   MpsControl Showing(const std::string& gpus) const;
-  // Checks that the running daemon, if any, shows these GPUs. A daemon that was started while one
-  // of them was left out is stopped if it is unused. unused: no task uses the server, but other
-  // processes may. Returns kConflict if the server is used and lacks a GPU.
-  Result<Unit> MakeShow(const std::vector<std::string>& gpus, bool unused, Deadline deadline) const;
+  // Checks that the running daemon, if any, shows these GPUs. If it is unused, it is stopped if it
+  // was started while one of them was left out, or if it shows a GPU that no longer works.
+  // readable: as in Showing(). unused: no task uses the server, but other processes may. Returns
+  // kConflict if the server is used and lacks a GPU.
+  Result<Unit> MakeShow(const std::vector<std::string>& gpus, const std::string& readable,
+                        bool unused, Deadline deadline) const;
 
   // Finds the control daemon for the server's folder: the process that holds the folder's lock
   // (mps_files.h), if it belongs to the server's user. Does not contact the daemon.
