@@ -45,7 +45,7 @@ function resident(task, gpu, rows) {
 
 // The program's name without its folder.
 function programOf({command}) {
-  return command ? command.replace(/^(MPS server: )?\S*\//, '$1') : 'a hidden process';
+  return command ? command.replace(/^((?:MPS server|display): )?\S*\//, '$1') : 'a hidden process';
 }
 
 function stranger(process) {

@@ -7,6 +7,7 @@
 namespace carma::daemon {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 class GpusTest : public EndpointTest {
@@ -24,6 +25,22 @@ TEST_F(GpusTest, ListsAllGpus) {
   ASSERT_EQ(heard.body.at("gpus").size(), 2U);
   EXPECT_EQ(heard.body.at("gpus")[1].at("uuid"), "GPU-b");
   EXPECT_EQ(heard.body.at("gpus")[1].at("state"), "idle");
+}
+
+TEST_F(GpusTest, LabelsProcessesThatDoNotCountAsForeign) {
+  gpu::Reading reading;
+  reading.taken = clock_.Now();
+  GpuUse use;
+  use.strangers = {{.process = {11}, .face = {"root", "/usr/lib/xorg/Xorg"}, .display = true},
+                   {.process = {12}, .face = {"ada", "nvidia-cuda-mps-server"}, .mps_server = true},
+                   {.process = {13}, .face = {"bob", "python x.py"}}};
+  monitor_->Take(clock_.Now(), {reading, std::nullopt}, {use});
+  const Heard heard = Ask(Services(), &ListGpus, Asking({}));
+  std::vector<std::string> commands;
+  for (const base::Json& process : heard.body.at("gpus")[0].at("foreign"))
+    commands.push_back(process.at("command"));
+  EXPECT_THAT(commands, ElementsAre("display: /usr/lib/xorg/Xorg",
+                                    "MPS server: nvidia-cuda-mps-server", "python x.py"));
 }
 
 TEST_F(GpusTest, AnAdministratorClosesAndOpensAGpuByIndexOrUuid) {
