@@ -323,6 +323,8 @@ class RealLeaseLauncher final : public LeaseLauncher {
           "lease withdrawn: the process that adopted its grant exited before it was seen to start",
           false);
     }
+    // If carmad exits before it has judged the end, the next one finds no other trace of it.
+    if (!end.untold && !ReadEnd(lease.dir)) (void)KeepEnd(lease, end);
     ShimEvent event = EventOf(ShimEventKind::kExited, id, lease.attempt);
     event.exit_code = end.exit_code;
     event.signal = end.signal;

@@ -612,6 +612,10 @@ TEST_F(LeaseLauncherTest, ReadsItsExitStatusFromTheKernel) {
   EXPECT_EQ(exited.exit_code, 5);
   EXPECT_FALSE(exited.untold);
   EXPECT_EQ(WEXITSTATUS(waiter.End(0)), 5);
+  Restart();  // before the end was stored
+  launcher_->Adopt(Known(true));
+  EXPECT_EQ(Next().kind, ShimEventKind::kStarted);
+  EXPECT_EQ(Next().exit_code, 5);
 
   Stranger gone;
   std::filesystem::remove_all(folder_ + "/attempts");
@@ -651,6 +655,10 @@ TEST_F(LeaseLauncherTest, ReadsTheReportOfAKeeperThatFoundNoDaemon) {
   EXPECT_EQ(exited.exit_code, 1);
   EXPECT_EQ(exited.stderr_tail, "CUDA out of memory");
   EXPECT_FALSE(std::filesystem::exists(options_.ends_dir + "/7"));
+  Restart();  // before the end was stored
+  launcher_->Adopt(Known(true));
+  EXPECT_EQ(Next().kind, ShimEventKind::kStarted);
+  EXPECT_EQ(Next().stderr_tail, "CUDA out of memory");
 }
 
 TEST_F(LeaseLauncherTest, PassesOnTasksThatAreNotLeases) {
