@@ -6,6 +6,7 @@
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <chrono>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -41,6 +42,12 @@
 #include "gpu/driver_version.h"
 
 namespace carma::daemon {
+
+// Notices to administrators about one GPU's failed readings.
+struct FailureNotices {
+  bool failing = false;
+  std::vector<base::Time> sent;  // within the last hour
+};
 
 class EngineHost : private Engine::Host {
  public:
@@ -169,7 +176,7 @@ class EngineHost : private Engine::Host {
   BackgroundWorker driver_reader_;
   // Why a driver upgrade has closed all GPUs; "" if it has not. No value until this is known.
   std::optional<std::string> driver_upgrade_;
-  std::set<core::GpuIndex> told_failing_;  // GPUs whose failed readings need no further notice
+  std::map<core::GpuIndex, FailureNotices> failure_notices_;
   Alarm driver_alarm_;
   bool turn_posted_ = false;
   // Until this time, reports reuse the usage rows that were stored most recently.

@@ -26,10 +26,28 @@ std::string HealthMessage(std::optional<core::GpuIndex> gpu, const std::string& 
   return base::DumpJson(json);
 }
 
+// Otherwise, a GPU that fails and recovers every few seconds would cause as many notices.
+bool MaySend(FailureNotices& notices, base::Time now) {
+  constexpr std::size_t kMostPerHour = 5;
+  std::erase_if(notices.sent, [&](base::Time sent) { return sent < now - std::chrono::hours(1); });
+  if (notices.sent.size() >= kMostPerHour) return false;
+  notices.sent.push_back(now);
+  return true;
+}
+
 }  // namespace
 
 void EngineHost::DriverSilent(const gpu::ReadError& why) {
-  for (core::Event& event : monitor_.DriverSilent(why)) engine_.Post(std::move(event));
+  bool anew = false;
+  for (core::Event& event : monitor_.DriverSilent(why)) {
+    if (const auto* health = std::get_if<core::GpuHealthChanged>(&event))
+      anew |= !std::exchange(failure_notices_[health->gpu].failing, true);
+    engine_.Post(std::move(event));
+  }
+  // One notice for all GPUs, unless a driver upgrade has been reported.
+  if (anew && driver_upgrade_.value_or("").empty() &&
+      MaySend(failure_notices_.begin()->second, around_.clock.Now()))
+    TellAdministrators("health", HealthMessage(std::nullopt, why.Sentence()));
 }
 
 std::set<std::size_t> EngineHost::LeftAlone() const {
@@ -56,11 +74,10 @@ void EngineHost::PostSeen(core::Event event) {
                                  {"why", health->text}});
     // The text of a failing GPU may change with each reading, and an Xid often comes first.
     const bool closed = settings().health.drain && !monitor_.HealthTrouble(health->gpu).empty();
-    if (health->healthy) {
-      told_failing_.erase(health->gpu);
-    } else if (told_failing_.insert(health->gpu).second && !closed) {
+    FailureNotices& its = failure_notices_[health->gpu];
+    const bool anew = !std::exchange(its.failing, !health->healthy) && its.failing;
+    if (anew && !closed && MaySend(its, around_.clock.Now()))
       TellAdministrators("health", HealthMessage(health->gpu, health->text));
-    }
   }
   engine_.Post(std::move(event));
 }

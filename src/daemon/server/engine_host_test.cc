@@ -225,6 +225,36 @@ TEST_F(EngineHostTest, NotifiesAdministratorsOnceOfALostGpu) {
   EXPECT_THAT(notices(), Contains(Field(&store::Notice::message, HasSubstr("Xid 79"))));
 }
 
+TEST_F(EngineHostTest, LimitsNoticesAboutAGpuThatFailsAgainAndAgain) {
+  Open();
+  const gpu::ReadError fails(ErrorCode::kUnavailable, "timed out", "GPU-a");
+  const auto notices = [&] { return store_->WaitingNotices(100).value().size(); };
+  const auto flap = [&](int times) {
+    for (; times > 0; --times) {
+      Read();
+      host_->TakeRound({std::unexpected(fails), std::nullopt}, {});
+    }
+    host_->engine().Turn();
+  };
+  flap(20);
+  EXPECT_EQ(notices(), 5U);
+  clock_.Advance(std::chrono::hours(2));
+  flap(1);
+  EXPECT_EQ(notices(), 6U);
+}
+
+TEST_F(EngineHostTest, NotifiesAdministratorsOnceOfADriverThatDoesNotAnswer) {
+  Open();
+  host_->DriverSilent({ErrorCode::kUnavailable, "the driver is not loaded"});
+  host_->DriverSilent({ErrorCode::kUnavailable, "it hangs"});
+  const gpu::ReadError fails(ErrorCode::kUnavailable, "timed out", "GPU-a");
+  host_->TakeRound({std::unexpected(fails), std::unexpected(fails)}, {});
+  host_->engine().Turn();
+  EXPECT_THAT(
+      store_->WaitingNotices(10).value(),
+      ElementsAre(Field(&store::Notice::message, HasSubstr(": the driver is not loaded\""))));
+}
+
 TEST_F(EngineHostTest, ADriverUpgradeClosesAllGpusUntilTheNextBoot) {
   Install({"535.183.01", "550.54.15"});
   Open();
