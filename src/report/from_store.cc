@@ -1,6 +1,7 @@
 #include "report/from_store.h"
 
 #include <algorithm>
+#include <ranges>
 #include <utility>
 
 #include "base/time.h"
@@ -168,21 +169,47 @@ void StoreRun::Add(const store::EndedAttempt& attempt) {
   if (life != lives_.end()) life->second.attempts.push_back(attempt);
 }
 
-// Matches attempts known from events to stored ones: a stored attempt matches if it held its GPUs
-// when the other one started.
+// Matches attempts known from events to stored ones: by order if all of them are stored, and
+// otherwise a stored attempt matches if it held its GPUs when the other one started.
 void StoreRun::TakeAccounts(const Life& life) {
-  for (Attempt& attempt : run_.tasks[life.task].attempts) {
-    const auto held = std::ranges::find_if(life.attempts, [&](const store::EndedAttempt& of) {
-      return of.started && of.taken.from <= attempt.started && attempt.started <= of.taken.to;
-    });
-    if (held == life.attempts.end()) continue;
+  std::vector<Attempt>& attempts = run_.tasks[life.task].attempts;
+  std::map<int, const store::EndedAttempt*> ran;  // by number
+  for (const store::EndedAttempt& each : life.attempts) {
+    if (each.started) ran[each.number] = &each;
+  }
+  const bool by_order = ran.size() == attempts.size();
+  auto next = ran.begin();
+  for (Attempt& attempt : attempts) {
+    const auto held_at_start = [&](const auto& of) {
+      return of.second->taken.from <= attempt.started && attempt.started <= of.second->taken.to;
+    };
+    const auto held = by_order ? next++ : std::ranges::find_if(ran, held_at_start);
+    if (held == ran.end()) continue;
+    const store::EndedAttempt& stored = *held->second;
+    // If the clock was set while the task ran, only the stored times have been corrected.
+    if (!held_at_start(*held)) attempt.started = std::min(*stored.started, stored.taken.to);
     // If the attempt ended while carmad was down, its event has the time of carmad's next start.
-    if (attempt.end != AttemptEnd::kUnfinished) attempt.ended = held->taken.to;
-    if (held->promised_mib > 0) attempt.promised_mib = static_cast<double>(held->promised_mib);
+    const bool runs = attempt.end == AttemptEnd::kUnfinished;
+    attempt.ended = runs ? std::max(attempt.started, now_) : stored.taken.to;
+    if (stored.promised_mib > 0) attempt.promised_mib = static_cast<double>(stored.promised_mib);
     attempt.gpus.clear();
-    for (const std::string& uuid : held->gpu_uuids) attempt.gpus.push_back(GpuOf(uuid));
+    for (const std::string& uuid : stored.gpu_uuids) attempt.gpus.push_back(GpuOf(uuid));
     std::ranges::sort(attempt.gpus);
   }
+}
+
+// If the clock was set back, a task's earlier times may lie after its later ones. Moves them back,
+// so that the attempts follow each other and keep their lengths.
+void StoreRun::PutInOrder(RunTask& task) {
+  Time next = task.attempts.empty() ? task.ended.value_or(now_) : task.attempts.back().started;
+  for (Attempt& attempt : task.attempts | std::views::reverse | std::views::drop(1)) {
+    const core::Duration late = std::max(core::Duration{0}, attempt.WaitsFrom() - next);
+    attempt.started -= late;
+    attempt.ended -= late;
+    next = attempt.started;
+  }
+  task.submitted = std::min(task.submitted, next);
+  run_.from = std::min(run_.from, task.submitted);
 }
 
 void StoreRun::Add(const store::GpuUsage& usage) {
@@ -211,6 +238,7 @@ RunRecord StoreRun::Finish() {
     Settle(life);
     MarkCrashes(life);
     TakeAccounts(life);
+    PutInOrder(run_.tasks[life.task]);
   }
   for (std::size_t gpu = 0; gpu < covered_until_.size(); ++gpu) {
     const std::optional<Time>& until = covered_until_[gpu];

@@ -66,6 +66,7 @@ class StoreRun {
   void Settle(const Life& life);
   void MarkCrashes(const Life& life);
   void TakeAccounts(const Life& life);
+  void PutInOrder(RunTask& task);
 
   core::Time now_;
   RunRecord run_;

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "report/metrics.h"
+#include "report/report.h"
 
 namespace carma::report {
 namespace {
@@ -131,6 +132,54 @@ TEST(StoreRun, TakesEndGpusAndPromiseFromTheAccount) {
   EXPECT_EQ(attempts[0].promised_mib, 5'000);
   EXPECT_EQ(attempts[1].gpus, std::vector{0});
   EXPECT_EQ(attempts[1].promised_mib, std::nullopt);
+}
+
+TEST(StoreRun, TakesTheTimesOfATaskFromItsAccountIfTheClockWasSetWhileItRan) {
+  for (const std::int64_t by_s : {5'000, -5'000}) {
+    StoreRun books(At(100'000));
+    store::StoredTask task = TaskIn(TaskState::kSucceeded, 20'100 + by_s, 20'700 + by_s, {"A"});
+    task.record.submitted = At(20'000 + by_s);  // corrected by the restarted daemon
+    books.Add(task);
+    books.Add(StepTo(20'100, TaskState::kRunning, "A"));
+    books.Add(StepTo(20'700 + by_s, TaskState::kSucceeded, "A"));
+    store::EndedAttempt stored{.task = core::TaskId{1}, .number = 1};
+    stored.taken = {.from = At(20'099 + by_s), .to = At(20'700 + by_s)};
+    stored.started = At(20'100 + by_s);
+    stored.gpu_uuids = {"A"};
+    books.Add(stored);
+    const Metrics metrics = Compute(books.Finish());
+    EXPECT_DOUBLE_EQ(metrics.execution.mean, 600) << by_s;
+    EXPECT_DOUBLE_EQ(metrics.waiting.mean, 100) << by_s;
+  }
+}
+
+// The reader of a report refuses attempts that overlap.
+TEST(StoreRun, PutsAttemptsInOrderIfTheClockWasSetBackBetweenThem) {
+  StoreRun books(At(100'000));
+  store::StoredTask task = TaskIn(TaskState::kSucceeded, 15'000, 16'000, {"A"});
+  task.record.submitted = At(20'000);
+  books.Add(task);
+  for (const auto& step :
+       {StepTo(20'100, TaskState::kRunning, "A"), StepTo(20'300, TaskState::kQueued),
+        StepTo(15'000, TaskState::kRunning, "A"), StepTo(16'000, TaskState::kSucceeded, "A")}) {
+    books.Add(step);
+  }
+  const Report report = MakeReport(books.Finish());
+  ASSERT_EQ(report.run->tasks[0].attempts.size(), 2U);
+  EXPECT_EQ(report.run->tasks[0].attempts[0].started, At(14'800));
+  EXPECT_EQ(report.run->tasks[0].attempts[0].ended, At(15'000));
+  EXPECT_DOUBLE_EQ(report.metrics.execution.mean, 1'200);
+  EXPECT_DOUBLE_EQ(report.metrics.trace_total_s, 1'200);
+  const auto read = ReportsFromJsonText(ToJsonText(report));
+  EXPECT_TRUE(read) << read.error().message;
+}
+
+TEST(StoreRun, ATaskThatNeverRanWasNotSubmittedAfterItsEnd) {
+  StoreRun books(At(100'000));
+  store::StoredTask task = TaskIn(TaskState::kCancelled, {}, 15'000, {});
+  task.record.submitted = At(20'000);  // before the clock was set back
+  books.Add(task);
+  EXPECT_DOUBLE_EQ(Compute(books.Finish()).trace_total_s, 0);
 }
 
 TEST(StoreRun, GivesTheReasonOfTheEndWithoutTheTasksOutput) {
