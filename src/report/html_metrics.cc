@@ -61,6 +61,11 @@ bool AnyReplays(const std::vector<Case>& cases) {
   return std::ranges::any_of(cases, [](const Case& each) { return each.replays.size() > 1; });
 }
 
+// For tables that do not show means over replays.
+const char* ReplayNote(const std::vector<Case>& cases) {
+  return AnyReplays(cases) ? "<p>Values are from the first replay of each run.</p>" : "";
+}
+
 void PutMetricsTable(std::string& out, const std::vector<Case>& cases) {
   Put(out, "<div class=\"scroll\"><table class=\"metrics n{}\"><thead><tr><th></th>", cases.size());
   for (const Case& each : cases) {
@@ -121,7 +126,7 @@ void PutGroups(std::string& out, const std::vector<Case>& cases) {
   std::size_t count = 0;
   for (const auto& [name, groups] : by_name) {
     for (const auto& [of, group] : groups) {
-      if (++count > kMostRows) break;
+      if (++count > kMostRows) continue;
       const auto span = [&](double seconds) {
         return group->executed == 0 && seconds == 0 ? "–" : SpanText(seconds);
       };
@@ -135,7 +140,7 @@ void PutGroups(std::string& out, const std::vector<Case>& cases) {
   }
   std::string notes;
   if (count > kMostRows) Put(notes, "<p>Only {} of {} rows are shown.</p>", kMostRows, count);
-  if (AnyReplays(cases)) notes += "<p>Values are from the first replay of each run.</p>";
+  notes += ReplayNote(cases);
   PutTable(out, "By task group",
            {"group", "run", "tasks", "waiting, mean", "execution, mean", "completion, mean",
             "completion, 95 %", "slowdown, mean", "OOM crashes"},
@@ -155,7 +160,7 @@ void PutUsers(std::string& out, const std::vector<Case>& cases) {
   }
   PutTable(out, "By user",
            {"user", "run", "tasks", "GPU hours", "waiting, mean", "completion / time alone, mean"},
-           rows);
+           rows, ReplayNote(cases));
 }
 
 void PutForecasts(std::string& out, const std::vector<Case>& cases) {
@@ -173,7 +178,7 @@ void PutForecasts(std::string& out, const std::vector<Case>& cases) {
   PutTable(out, "Predicted and measured",
            {"predicted", "by", "run", "tasks", "measured / predicted, median", "mean", "95 %",
             "within the promise"},
-           rows);
+           rows, ReplayNote(cases));
 }
 
 }  // namespace carma::report

@@ -207,6 +207,16 @@ TEST(Html, ReplaysAreDrawnOnce) {
   EXPECT_EQ(html.find(heading), html.rfind(heading));
 }
 
+TEST(Html, CountsTheRowsOfGroupsThatItDoesNotShow) {
+  std::vector<Report> reports(3);
+  for (std::size_t run = 0; run < reports.size(); ++run) {
+    reports[run].metrics.label = "policy " + std::to_string(run);
+    for (int user = 0; user < 100; ++user)
+      reports[run].metrics.groups.push_back({.name = "user " + std::to_string(user), .tasks = 1});
+  }
+  EXPECT_THAT(Html(reports, "many"), HasSubstr("Only 200 of 300 rows are shown."));
+}
+
 TEST(Html, SplitsManyCasesIntoSeveralTables) {
   std::vector<Report> reports;
   for (int i = 0; i < 12; ++i) {

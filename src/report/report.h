@@ -63,7 +63,8 @@ std::string Table(const Metrics& metrics);
 // from the first case in percent, in brackets if it is within the noise. Replays show mean ±
 // standard deviation.
 std::string Compare(std::span<const Metrics> runs);
-// Metrics of groups of tasks, one row per case and group; empty if no run has groups.
+// Metrics of groups of tasks, one row per case and group; empty if no run has groups. Only the
+// first replay of each case is used, and a note says so.
 std::string GroupTable(std::span<const Metrics> runs);
 
 // Predicted and measured values, one row per case, quantity and method. Empty without predictions.

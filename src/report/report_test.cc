@@ -153,6 +153,9 @@ TEST(Tables, OfGroupsHaveARowForEachRun) {
   const std::string table = GroupTable(runs);
   EXPECT_THAT(table, HasSubstr("heavy   one"));
   EXPECT_THAT(table, HasSubstr("light   two"));
+  EXPECT_THAT(table, Not(HasSubstr("note:")));
+  const std::string replays = GroupTable(std::vector<Metrics>{runs[0], runs[0], runs[1]});
+  EXPECT_EQ(replays, table + "note: values of the first replay of each run\n");
   EXPECT_EQ(GroupTable(std::vector<Metrics>(1)), "");
   // The table of a single run without a name and without solo run times has neither a name nor a
   // slowdown column.

@@ -158,15 +158,16 @@ std::string GroupTable(std::span<const Metrics> runs) {
   };
   std::vector<Cells> lines{
       {"group", "run", "tasks", "waiting", "execution", "completion", "slowdown", "OOM crashes"}};
+  const std::vector<Case> cases = CasesOf(runs);
   std::set<std::string> names;
-  for (const Metrics& run : runs) {
-    for (const GroupMetrics& group : run.groups) names.insert(group.name);
+  for (const Case& each : cases) {
+    for (const GroupMetrics& group : each.replays.front()->groups) names.insert(group.name);
   }
   for (const std::string& name : names) {
-    for (const Metrics& run : runs) {
-      for (const GroupMetrics& group : run.groups) {
+    for (const Case& each : cases) {
+      for (const GroupMetrics& group : each.replays.front()->groups) {
         if (group.name != name) continue;
-        lines.push_back({base::Printable(name, 24), base::Printable(run.label, 24),
+        lines.push_back({base::Printable(name, 24), base::Printable(each.label, 24),
                          std::to_string(group.tasks), span(group, group.waiting),
                          span(group, group.execution), span(group, group.jct),
                          group.slowdown ? fmt::format("{:.2f}", group.slowdown->mean) : "",
@@ -178,7 +179,9 @@ std::string GroupTable(std::span<const Metrics> runs) {
   // Left-aligned columns: the group and, if any run has a name, the run.
   const bool named = lines.front().size() > 1 && lines.front()[1] == "run";
   const std::size_t left = named ? 2 : 1;
-  return names.empty() ? "" : Align(lines, left);
+  if (names.empty()) return "";
+  return Align(lines, left) +
+         (runs.size() > cases.size() ? "note: values of the first replay of each run\n" : "");
 }
 
 std::string ForecastTable(std::span<const Metrics> runs) {
