@@ -134,8 +134,7 @@ Result<MappedTasks> MapJobs(const JobTrace& trace, const Catalogue& catalogue,
   }
   MappedTasks mapped;
   std::vector<Job> jobs = trace.jobs;
-  mapped.never_ran = std::erase_if(
-      jobs, [](const Job& job) { return job.status == JobStatus::kPending && !job.duration; });
+  mapped.never_ran = std::erase_if(jobs, NeverRan);
   if (jobs.empty()) return Invalid("none of the trace's jobs ever ran");
   if (jobs.back().submit > kMaxSubmission)
     return Invalid(

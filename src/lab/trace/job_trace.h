@@ -66,6 +66,10 @@ struct Job {
 inline int WholeGpus(const Job& job) {
   return (job.gpu_milli + 999) / 1000;
 }
+// True if the job was never started, so it is no load on the cluster.
+inline bool NeverRan(const Job& job) {
+  return job.status == JobStatus::kPending && !job.duration;
+}
 // GPU seconds; 0 if the duration is unknown.
 inline double GpuSeconds(const Job& job) {
   return job.duration ? base::Seconds(*job.duration) * job.gpu_milli / 1000 : 0;

@@ -172,10 +172,12 @@ void AddExport(Syntax trace, Context& context) {
                  "daemon: export the daemon's task history (default without FILE)")
       .OneOf({"daemon"})
       .Excludes(file);
-  verb.AddOption("--user", "NAME", flags->user, "only this user's tasks in the daemon's history");
+  verb.AddOption("--user", "NAME", flags->user, "only this user's tasks in the daemon's history")
+      .Excludes(file);
   AddCatalogueOption(verb, flags->source.workloads);
   verb.AddOption("--as", "FORM", flags->as,
-                 "jobs (CSV, default), tasks (CSV for replay and simulate) or script (sh)");
+                 "jobs (CSV, default), or only jobs that ran as tasks (CSV to replay or simulate) "
+                 "or script (sh)");
   verb.AddOption(
       "--estimate", "NAME", flags->estimate,
       "memory requested in the script: oracle (default), horus, faketensor, gpumemnet, none");

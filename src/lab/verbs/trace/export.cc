@@ -161,8 +161,14 @@ Result<Unit> WriteScript(Context& context, const LoadedJobs& loaded, const Expor
 
 Result<Unit> RunTraceExport(Context& context, const ExportFlags& flags) {
   const bool history = flags.source.path.empty();
+  if (!flags.command.empty() && flags.as != "script")
+    return Invalid("--command: needs --as script");
   LoadedJobs loaded =
       CARMA_TRY(history ? LoadHistory(context, flags) : LoadJobs(context, flags.source));
+  // Tasks and scripts are loads to run.
+  const std::size_t never_ran =
+      flags.as == "jobs" ? 0 : std::erase_if(loaded.trace.jobs, trace::NeverRan);
+  if (loaded.trace.jobs.empty()) return Invalid("none of the jobs ever ran");
   if (history && flags.as != "jobs") {
     // A task that shared its GPUs took longer than it would alone, so a replay must use its
     // workload's duration.
@@ -174,6 +180,8 @@ Result<Unit> RunTraceExport(Context& context, const ExportFlags& flags) {
     loaded.trace.provenance.push_back(
         MadeBy(context, "export --as " + flags.as, flags.source, loaded.trace));
   }
+  if (never_ran > 0)
+    loaded.trace.provenance.push_back(fmt::format("skipped: {} that never ran", never_ran));
   if (flags.as == "script") return WriteScript(context, loaded, flags);
   if (flags.as == "jobs" || flags.as == kTaskFormat) return PrintTrace(context, loaded, flags.as);
   return Invalid("--as: expected jobs, tasks or script, not '{}'", base::Printable(flags.as, 40));

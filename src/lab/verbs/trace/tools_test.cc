@@ -307,6 +307,24 @@ TEST_F(TraceTools, ExportReadsTheDaemonsHistory) {
             "carma: a job does not name a workload; carma trace map assigns one to every job\n");
 }
 
+TEST_F(TraceTools, ExportsNoLoadForJobsThatNeverRan) {
+  const std::string head = "submit_s,gpus,duration_s,status,workload_id\n";
+  const std::string pending = "5,1,,pending,bert-base-b32\n";
+  const std::string jobs = File(
+      "j.csv", head + "0,1,100,passed,bert-base-b32\n" + pending + "9,1,,failed,bert-base-b32\n");
+  const Ran tasks = Run({"export", jobs, "--as", "tasks"});
+  EXPECT_TRUE(
+      tasks.out.ends_with("# skipped: 1 that never ran\n"
+                          "submit_s,workload_id,solo_s\n"
+                          "0,bert-base-b32,100\n"
+                          "9,bert-base-b32,\n"))
+      << tasks.out;
+  EXPECT_EQ(Run({"export", jobs, "--as", "script"}).out.find("sleep 5"), std::string::npos);
+  EXPECT_NE(Run({"export", jobs}).out.find("\n5,1,,pending"), std::string::npos);
+  const Ran none = Run({"export", File("p.csv", head + pending), "--as", "tasks"});
+  EXPECT_EQ(none.err.substr(none.err.rfind("carma: ")), "carma: none of the jobs ever ran\n");
+}
+
 TEST_F(TraceTools, WarnsAboutBadLinesAndRefusesThemWithStrict) {
   std::string rows;
   for (int i = 0; i < 7; ++i) rows += "9,1,-5\n";
@@ -345,6 +363,8 @@ TEST_F(TraceTools, RefusesInvalidRequests) {
       {{"map", jobs, "--mix", "light"}, "mix 'light': expected class shares"},
       {{"export", jobs, "--as", "pdf"}, "--as: expected jobs, tasks or script, not 'pdf'"},
       {{"export", jobs, "--from", "daemon"}, "excludes"},
+      {{"export", jobs, "--user", "ada"}, "excludes"},
+      {{"export", jobs, "--command", "true"}, "--command: needs --as script"},
       {{"export", jobs, "--as", "script", "--command", "a\nb"}, "--command: expected one line"},
       {{"generate", "--tasks", "0"}, "--tasks"},
       {{"generate", "--fit", "demo60", "--tasks", "1000001"},
