@@ -66,10 +66,13 @@ void TakeJobsRow(Job job, const Row& row, JobCollector& out) {
   if (!out.SetGpus(job, gpus, row.Text(kGpus))) return;
   out.CheckOrder(job, row.Text(kSubmit));
   out.SetDuration(job, row.Number(kDuration), row.Text(kDuration));
-  out.SetVc(job, row.Text(kVc));
+  // The class of a pod is Kubernetes' own, as in Alibaba's traces, not one of CARMA's.
+  const bool pods = row.Has(kGpuMilli);
+  const std::string_view qos = row.Text(kQos);
+  out.SetVc(job, pods && !row.Has(kVc) ? qos : row.Text(kVc));
   out.SetUser(job, row.Text(kUser));
   out.SetWorkload(job, row.Text(kWorkload));
-  out.SetWishes(job, {row.Text(kAccount), row.Text(kQos), row.Text(kCpus), row.Text(kGpuType)});
+  out.SetWishes(job, {row.Text(kAccount), pods ? "" : qos, row.Text(kCpus), row.Text(kGpuType)});
   out.SetStatus(job, row.Text(row.Has(kStatus) ? kStatus : kPhase));
   out.Add(job);
 }

@@ -189,6 +189,16 @@ TEST(ReadJobs, AJobWithoutAShareUsesAWholeGpu) {
   EXPECT_EQ(trace->jobs[1].gpu_milli, 460);
 }
 
+TEST(ReadJobs, TheClassOfAPodIsNotATaskClass) {
+  const auto pods = Read("submit_s,gpus,duration_s,gpu_milli,qos\n0,1,5,460,Burstable\n");
+  ASSERT_TRUE(pods) << pods.error().message;
+  EXPECT_EQ(pods->wishes.size(), 1u) << "carma simulate would refuse an unknown class";
+  EXPECT_EQ(pods->vcs.Text(pods->jobs[0].vc), "Burstable") << "as with format openb";
+  const auto jobs = Read("submit_s,gpus,duration_s,qos\n0,1,5,interactive\n");
+  ASSERT_TRUE(jobs) << jobs.error().message;
+  EXPECT_EQ(jobs->wishes.Text(jobs->jobs[0].wishes), ",interactive,,");
+}
+
 TEST(ReadJobs, CountsAllComplaintsAndShowsTheFirst) {
   std::string text = "submit_s,gpus,duration_s\n0,1,1\n";
   for (int i = 0; i < 1000; ++i) text += "1,1,-1\n";
