@@ -299,6 +299,7 @@ void PrintTable(Context& context, const Prepared& prepared,
 }
 
 void RunSimulate(Context& context, Syntax verb, const SimulateFlags& flags) {
+  if (flags.record && !context.json) return context.Fail(Invalid("--record: needs --json").error());
   const Result<Prepared> prepared = Prepare(context, verb, flags);
   if (!prepared) return context.Fail(prepared.error());
   Result<std::vector<SimOutcome>> outcomes = RunAll(context, *prepared, flags.threads);
@@ -333,7 +334,7 @@ void RunSimulate(Context& context, Syntax verb, const SimulateFlags& flags) {
 std::string Footer() {
   std::string text =
       "A policy is a list of keywords: the mapper and keys from the configuration sections\n"
-      "policy, fair, limits, slots, reserve, recovery and monitor. Also:\n";
+      "policy, fair, limits, slots, reserve and recovery. Also:\n";
   for (const PolicyWordInfo& word : PolicyWords())
     text += fmt::format("  {:<18}{} ({})\n", word.name, word.meaning, word.type);
   text += "Keywords for --model, with their defaults:\n";

@@ -226,6 +226,7 @@ TEST_F(SimulateCommand, MistakesAreUsageErrors) {
       {{"--trace", unknown}, "k.csv:2"},
       {{"--trace", Write("t.csv.gz", "\x1f\x8b\b")}, "t.csv.gz: a gzip file; use gunzip first"},
       {{"--runs", "0"}, "--runs"},
+      {{"--record"}, "--record: needs --json"},
       {{"--seed", "-1"}, "--seed: expected a number from 0"},
       {{"--policy", "magm,estimator=crystal-ball"}, "estimator: expected none, oracle"},
       {{Write("bad.toml", "[run.x]\nmappr = \"lug\"\n")},

@@ -17,9 +17,9 @@
 namespace carma::cli {
 namespace {
 
-// Configuration sections that affect a simulated server's decisions.
-constexpr std::array kSections{"policy.",  "fair.",     "limits.", "slots.",
-                               "reserve.", "recovery.", "monitor."};
+// Configuration sections that affect a simulated server's decisions. Of the others, kWords lists
+// the keys that do.
+constexpr std::array kSections{"policy.", "fair.", "limits.", "slots.", "reserve.", "recovery."};
 
 // The settings collected from the keywords.
 struct Draft {
@@ -214,15 +214,20 @@ constexpr Word kWords[] = {
     {{"max_recoveries", "number from 0 to 1000",
       "maximum number of retries after running out of memory"},
      Sets<AT(max_recoveries), 0, 1000>},
+    {.info = {"sample_period", "time span", "time between samples of each GPU"},
+     .key = "monitor.sample_period"},
+    {.info = {"window", "time span", "averaging window for SM activity"}, .key = "monitor.window"},
     {{"sampling", "on-demand, periodic or none", "when the monitor takes samples"}, SetSampling},
     {{"sample_delay", "time span", "delay from a reading to its arrival at the scheduler"},
      Sets<AT(monitor.delay)>},
 };
 #undef AT
 
+// Finds a keyword by its name or by its configuration key.
 const Word* FindWord(std::string_view name) {
-  const auto* found =
-      std::ranges::find(kWords, name, [](const Word& word) { return word.info.name; });
+  const auto* found = std::ranges::find_if(kWords, [name](const Word& word) {
+    return word.info.name == name || (word.key != nullptr && word.key == name);
+  });
   return found == std::end(kWords) ? nullptr : found;
 }
 

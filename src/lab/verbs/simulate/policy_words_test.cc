@@ -59,6 +59,7 @@ TEST(SimPolicy, WordsOfItsOwnDescribeTheSimulatedWorld) {
   EXPECT_EQ(policy.options.collocation, core::SharingMethod::kStreams);
   EXPECT_EQ(policy.options.monitor.mode, sim::MonitorOptions::Mode::kPeriodic);
   EXPECT_EQ(policy.options.monitor.window, base::Duration(90'000));
+  EXPECT_EQ(PolicyOf("magm,monitor.window=90s").options.monitor.window, base::Duration(90'000));
   EXPECT_EQ(policy.label, "streams");
 }
 
@@ -190,6 +191,7 @@ TEST(SimPolicy, ErrorsNameThePlaceAndTheExpectedForm) {
   EXPECT_THAT(Complaint("magm,socket=/x"), HasSubstr("unknown policy keyword"));
   // idle_action is rejected, because in the simulated cluster no task holds a GPU without using it.
   EXPECT_THAT(Complaint("magm,idle_action=end"), HasSubstr("unknown policy keyword"));
+  EXPECT_THAT(Complaint("magm,gpu_speeds=A100=2"), HasSubstr("unknown policy keyword"));
   EXPECT_THAT(Complaint("magm,,lug"), HasSubstr("expected keywords like"));
   EXPECT_THAT(Complaint(""), HasSubstr("expected keywords like"));
 }
