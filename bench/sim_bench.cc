@@ -93,8 +93,6 @@ void Report(benchmark::State& state, const Totals& totals) {
   state.counters["events_per_s"] = benchmark::Counter(
       static_cast<double>(totals.task_events) * runs, benchmark::Counter::kIsRate);
   state.counters["samples"] = static_cast<double>(totals.samples);
-  state.counters["waiting_s"] = totals.waiting_s;
-  state.counters["slowdown"] = totals.slowdown;
   state.counters["rss_mib"] = static_cast<double>(usage.ru_maxrss) / 1024;
 }
 

@@ -87,7 +87,6 @@ struct Job {
   // ---- sums over all attempts ----
   int slots = 0;  // number of times that a time slice ended
   std::int64_t attempts = 0;
-  double executed_s = 0;
   std::optional<core::ExpectedStart> told;  // expected start; only if requested
   std::vector<report::Attempt> history;     // only if requested
 

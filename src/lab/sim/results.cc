@@ -30,12 +30,7 @@ void Results::Launched(Job& job) {
 void Results::AttemptEnded(Job& job, core::ExitKind kind, base::Time now) {
   const JobAttempt& attempt = job.attempt;
   if (job.phase == Phase::kStopping) ++starts_in_vain_;
-  job.executed_s += base::Seconds(now - attempt.launched);
-  if (kind == core::ExitKind::kSuccess) {
-    const double alone_s = layout_.AloneS(attempt.gpus, job.work.attempt_s());
-    slowdown_ += alone_s > 0 ? base::Seconds(now - attempt.allocated) / alone_s : 1.0;
-    ++totals_.succeeded;
-  }
+  if (kind == core::ExitKind::kSuccess) ++totals_.succeeded;
   if (!options_.record && !options_.on_task) return;
   report::Attempt past{.started = attempt.launched, .ended = now};
   past.end = EndOf(job, kind);
@@ -77,13 +72,6 @@ void Results::TaskEnded(Job& job, core::TaskState state, const std::string& reas
   } else if (state != core::TaskState::kSucceeded) {
     ++totals_.failed;
   }
-  if (job.attempts > 0) {
-    const double jct_s = base::Seconds(now - job.submitted);
-    ++executed_;
-    jct_s_ += jct_s;
-    execution_s_ += job.executed_s;
-    waiting_s_ += jct_s - job.executed_s;
-  }
   if (!options_.record && !options_.on_task) return;
   report::RunTask task = Described(job, state, now);
   if (state != core::TaskState::kSucceeded) task.reason = reason;
@@ -96,13 +84,6 @@ RunResult Results::Finish(std::vector<SimDevice>& devices, std::int64_t samples)
   Totals& totals = result.totals;
   totals.samples = samples;
   totals.makespan_s = base::Seconds(last_end_ - from_);
-  if (executed_ > 0) {
-    const auto count = static_cast<double>(executed_);
-    totals.waiting_s = waiting_s_ / count;
-    totals.execution_s = execution_s_ / count;
-    totals.jct_s = jct_s_ / count;
-  }
-  if (totals.succeeded > 0) totals.slowdown = slowdown_ / static_cast<double>(totals.succeeded);
   for (SimDevice& device : devices) {
     device.Advance(last_end_);
     totals.energy_j += device.energy_j();

@@ -51,12 +51,6 @@ class Results {
   std::optional<Recorder> recorder_;
   Totals totals_;
   std::int64_t starts_in_vain_ = 0;
-  // Number of tasks that were started, and sums over these tasks.
-  std::int64_t executed_ = 0;
-  double waiting_s_ = 0;
-  double execution_s_ = 0;
-  double jct_s_ = 0;
-  double slowdown_ = 0;  // summed over successful attempts
 };
 
 }  // namespace carma::sim

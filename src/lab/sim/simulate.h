@@ -212,12 +212,6 @@ struct Totals {
   std::int64_t oom_crashes = 0;
   std::int64_t requeues = 0;  // number of times that tasks were sent back to the common queue
   double makespan_s = 0;
-  double waiting_s = 0;    // mean over executed tasks, like the next three values
-  double execution_s = 0;  // launch to end, including all attempts
-  double jct_s = 0;
-  // Mean over successful attempts: time from first allocation to end, divided by the work's solo
-  // run time.
-  double slowdown = 0;
   double energy_j = 0;    // sum over all GPUs
   double sm_active = 0;   // mean per GPU, 0..1
   double memory_mib = 0;  // mean per GPU

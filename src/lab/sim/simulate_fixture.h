@@ -11,6 +11,7 @@
 
 #include "base/rng.h"
 #include "lab/sim/simulate.h"
+#include "report/metrics.h"
 
 namespace carma::sim {
 
@@ -43,6 +44,11 @@ inline RunResult Play(const Cluster& cluster, const std::vector<Arrival>& arriva
   Result<RunResult> result = Simulate(cluster, arrivals, options);
   EXPECT_TRUE(result) << result.error().message;
   return result ? *std::move(result) : RunResult{};
+}
+
+// For a run with a record.
+inline report::Metrics MetricsOf(const RunResult& run) {
+  return report::Compute(*run.record);
 }
 
 // The built-in trace with the built-in catalogue.
