@@ -164,14 +164,10 @@ void AddGenerate(Syntax trace, Context& context) {
 }
 
 void AddExport(Syntax trace, Context& context) {
-  const auto [verb, flags] =
-      AddSubVerb(trace, context, "export",
-                 "Export a trace or the daemon's history as CSV or as a script", &RunTraceExport);
+  const auto [verb, flags] = AddSubVerb(
+      trace, context, "export",
+      "Export a trace, or else the daemon's history, as CSV or as a script", &RunTraceExport);
   const Option file = AddSourceOptions(verb, flags->source);
-  verb.AddOption("--from", "daemon",
-                 "daemon: export the daemon's task history (default without FILE)")
-      .OneOf({"daemon"})
-      .Excludes(file);
   verb.AddOption("--user", "NAME", flags->user, "only this user's tasks in the daemon's history")
       .Excludes(file);
   AddCatalogueOption(verb, flags->source.workloads);

@@ -289,7 +289,7 @@ TEST_F(TraceTools, ExportReadsTheDaemonsHistory) {
     return api::Response{.status = 200, .body = base::DumpJson({{"tasks", tasks}})};
   });
   ::setenv("TZ", "UTC", 1);
-  const Ran jobs = Run({"export", "--from", "daemon"});
+  const Ran jobs = Run({"export"});
   EXPECT_EQ(jobs.exit_code, 0) << jobs.err;
   EXPECT_EQ(jobs.out,
             "# exported by carma 1.2.3 (trace export): 4 tasks from the daemon\n"
@@ -362,7 +362,6 @@ TEST_F(TraceTools, RefusesInvalidRequests) {
       {{"sample", jobs, "--gpus", "0"}, "--gpus"},
       {{"map", jobs, "--mix", "light"}, "mix 'light': expected class shares"},
       {{"export", jobs, "--as", "pdf"}, "--as: expected jobs, tasks or script, not 'pdf'"},
-      {{"export", jobs, "--from", "daemon"}, "excludes"},
       {{"export", jobs, "--user", "ada"}, "excludes"},
       {{"export", jobs, "--command", "true"}, "--command: needs --as script"},
       {{"export", jobs, "--as", "script", "--command", "a\nb"}, "--command: expected one line"},
