@@ -1,11 +1,13 @@
-// A made-up run for report tests: tasks of three weights arrive at random, are placed on the GPU
-// with the fewest tasks, and slow each other down.
+// Helpers for report tests, among them a made-up run: tasks of three weights arrive at random, are
+// placed on the GPU with the fewest tasks, and slow each other down.
 #pragma once
 
 #include <cstdint>
 #include <string>
 
-#include "report/run.h"
+#include "base/json.h"
+#include "base/try.h"
+#include "report/report.h"
 
 namespace carma::report {
 
@@ -20,5 +22,13 @@ struct MadeRun {
 
 // The same options produce the same run.
 RunRecord Make(const MadeRun& options);
+
+// The table of a single run.
+inline std::string Table(const Metrics& metrics) {
+  return Compare({&metrics, 1});
+}
+inline Result<Metrics> FromJsonText(const std::string& text) {
+  return FromJson(CARMA_TRY(base::ParseJson(text)));
+}
 
 }  // namespace carma::report

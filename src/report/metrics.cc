@@ -6,7 +6,6 @@
 
 #include "base/fields_json.h"
 #include "base/json.h"
-#include "base/try.h"
 #include "report/forecast.h"
 #include "report/tally.h"
 
@@ -97,10 +96,6 @@ Result<Metrics> FromJson(const Json& json) {
 
 std::string ToJsonText(const Metrics& metrics) {
   return base::DumpJson(ToJson(metrics));
-}
-
-Result<Metrics> FromJsonText(const std::string& text) {
-  return FromJson(CARMA_TRY(base::ParseJson(text)));
 }
 
 }  // namespace carma::report

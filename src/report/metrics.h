@@ -181,6 +181,5 @@ nlohmann::json ToJson(const Metrics& metrics);
 Result<Metrics> FromJson(const nlohmann::json& json);
 // JSON as one line of text.
 std::string ToJsonText(const Metrics& metrics);
-Result<Metrics> FromJsonText(const std::string& text);
 
 }  // namespace carma::report

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "report/from_store.h"
+#include "report/made_run_test.h"
 #include "report/report.h"
 
 namespace carma::report {

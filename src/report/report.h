@@ -57,11 +57,9 @@ Estimated EstimatedOf(std::span<const double> values);
 // (Student's t) contains 0. False if either side is a single run, because its noise is unknown.
 bool WithinNoise(const Estimated& a, const Estimated& b);
 
-// A readable table with two columns, name and value.
-std::string Table(const Metrics& metrics);
-// A table with one column per case. From the second case on, a column also shows the difference
-// from the first case in percent, in brackets if it is within the noise. Replays show mean ±
-// standard deviation.
+// A readable table with one column per case. From the second case on, a column also shows the
+// difference from the first case in percent, in brackets if it is within the noise. Replays show
+// mean ± standard deviation.
 std::string Compare(std::span<const Metrics> runs);
 // Metrics of groups of tasks, one row per case and group; empty if no run has groups. Only the
 // first replay of each case is used, and a note says so.

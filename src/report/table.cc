@@ -127,10 +127,6 @@ std::string Notes(std::span<const Metrics> runs, const std::vector<Case>& cases)
 
 }  // namespace
 
-std::string Table(const Metrics& metrics) {
-  return Compare({&metrics, 1});
-}
-
 std::string Compare(std::span<const Metrics> runs) {
   if (runs.empty()) return "";
   const std::vector<Case> cases = CasesOf(runs);
