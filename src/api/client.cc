@@ -107,13 +107,21 @@ struct Client::Impl {
 
   base::Error NotRunning() const {
     const bool system = path.starts_with("/run/carma/") || path.starts_with("/var/run/carma/");
+    if (system) {
+      const std::string_view who =
+          ::geteuid() == 0 ? "start it" : "ask the administrator to start it";
+      return {ErrorCode::kUnavailable,
+              fmt::format("the server's carmad is not running at {} (tasks continue; {} with "
+                          "'systemctl start carmad')",
+                          path, who)};
+    }
     std::error_code error;
     const std::string full = std::filesystem::absolute(path, error).lexically_normal();
     // Without --socket, a user's carmad listens in the folder carma of $XDG_RUNTIME_DIR or /tmp.
     const std::string own =
         "carmad --background" + (path.ends_with("/carma/carmad.sock") ? "" : " --socket " + full);
-    return {ErrorCode::kUnavailable, fmt::format("carmad is not running at {} (start it with '{}')",
-                                                 path, system ? "systemctl start carmad" : own)};
+    return {ErrorCode::kUnavailable,
+            fmt::format("carmad is not running at {} (start it with '{}')", path, own)};
   }
 
   // The daemon sends nothing on an idle connection. If the socket is readable, the daemon has

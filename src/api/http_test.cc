@@ -661,9 +661,10 @@ TEST(Client, ReportsWhatToDoIfNoServerListens) {
   const auto absent = Client("/run/carma/no-such.sock").Get("/");
   ASSERT_FALSE(absent);
   EXPECT_EQ(absent.error().code, ErrorCode::kUnavailable);
+  const std::string who = ::geteuid() == 0 ? "start it" : "ask the administrator to start it";
   EXPECT_EQ(absent.error().message,
-            "carmad is not running at /run/carma/no-such.sock (start it with 'systemctl start "
-            "carmad')");
+            "the server's carmad is not running at /run/carma/no-such.sock (tasks continue; " +
+                who + " with 'systemctl start carmad')");
   EXPECT_TRUE(Client("/no/such/carma/carmad.sock")
                   .Get("/")
                   .error()

@@ -1,11 +1,14 @@
-// Finds out whether a carmad is already running on this machine, and which user runs it.
+// Finds out whether another user's carmad manages the GPUs of this machine.
 #include "api/other_daemon.h"
 
 #include <unistd.h>
 
+#include <filesystem>
+
 #include "api/http.h"
 #include "api/status_view.h"
 #include "api/views.h"
+#include "base/file.h"
 #include "base/json.h"
 #include "base/user.h"
 
@@ -15,7 +18,15 @@ Result<Unit> CheckNoOtherDaemon(const std::string& socket, const std::string& op
   constexpr int kPatienceS = 2;
   Client client(socket);
   const Result<std::string> text = client.Get("/v1/status", kPatienceS);
-  if (!text) return Unit{};
+  if (!text) {
+    // After a stop, the folder of the socket remains until the machine reboots.
+    const std::string folder = std::filesystem::path(socket).parent_path();
+    if (!base::IsFolder(folder)) return Unit{};
+    return Conflict(
+        "root's carmad manages the GPUs of this server ({} exists) but does not respond now: {}; "
+        "a second carmad, which {} would start, would not know about its tasks",
+        folder, text.error().message, option);
+  }
   const Result<base::Json> json = base::ParseJson(*text);
   if (!json) return Unit{};
   const Result<StatusView> status = FromJson<StatusView>(*json);

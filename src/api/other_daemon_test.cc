@@ -23,7 +23,11 @@ TEST(OtherDaemon, IsReportedWithTheOptionToStartAnyway) {
   std::string folder = ::testing::TempDir() + "/carma-other-XXXXXX";
   ASSERT_NE(::mkdtemp(folder.data()), nullptr);
   const std::string socket = folder + "/carmad.sock";
-  EXPECT_TRUE(CheckNoOtherDaemon(socket, "--beside")) << "no daemon is running";
+  EXPECT_TRUE(CheckNoOtherDaemon(folder + "/none/carmad.sock", "--beside")) << "no installation";
+  const auto stopped = CheckNoOtherDaemon(socket, "--beside");
+  ASSERT_FALSE(stopped) << "the folder remains while the server's carmad is stopped";
+  EXPECT_EQ(stopped.error().code, ErrorCode::kConflict);
+  EXPECT_THAT(stopped.error().message, HasSubstr(folder + " exists"));
 
   std::int64_t uid = ::getuid() + 1;
   boost::asio::io_context loop(1);

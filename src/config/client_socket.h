@@ -12,6 +12,8 @@ namespace carma::config {
 
 // The default socket of root's carmad.
 inline constexpr char kServerSocket[] = "/run/carma/carmad.sock";
+// Its folder, which remains while root's carmad is stopped, until the machine reboots.
+inline constexpr char kServerFolder[] = "/run/carma";
 
 // Returns daemon.socket from the sources; later sources win. Empty if it is not set. Ignores
 // errors, which the daemon reports; its socket should be found even if a different key is wrong.

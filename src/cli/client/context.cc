@@ -157,11 +157,9 @@ std::string DefaultSocketPath() {
   const config::Sources sources = config::StandardSources(std::nullopt, ::geteuid() == 0);
   if (std::string path = config::ConfiguredSocket(sources); !path.empty()) return path;
   std::string own = config::OwnSocketPath(base::GetEnv("XDG_RUNTIME_DIR"));
-  const std::string shared = config::kServerSocket;
   if (base::Exists(own)) return own;
-  // If neither socket exists yet, a user without root privileges can only start a daemon of their
-  // own.
-  return base::Exists(shared) || ::geteuid() == 0 ? shared : own;
+  // Without root's carmad, a user without root privileges can only start a daemon of their own.
+  return base::Exists(config::kServerFolder) || ::geteuid() == 0 ? config::kServerSocket : own;
 }
 
 std::string OwnUserName() {
