@@ -220,6 +220,22 @@ TEST_F(Run, CtrlZHoldsTheWaitingTaskUntilTheCommandContinues) {
   EXPECT_EQ(person.ExitCode(), 0);
 }
 
+TEST_F(Run, ACommandInTheBackgroundTakesTheTerminalOnceItIsInTheForeground) {
+  site.Start();
+  ASSERT_TRUE(site.Carma({"drain", "all"}).Ok());
+  AtTerminal person(site, {"run", "--", "sh", "-c", "echo it runs; read x; echo got $x"},
+                    "echo 'has stopped'; bg; read line; fg");
+  ASSERT_TRUE(person.Shows("task 1 waits (Draining)")) << person.screen();
+  person.Type("\x1a");
+  ASSERT_TRUE(person.Shows("has stopped")) << person.screen();
+  ASSERT_TRUE(site.Carma({"resume", "all"}).Ok());
+  ASSERT_TRUE(person.Shows("it runs")) << person.screen();
+  person.Type("\n");
+  person.Type("abc\r");
+  EXPECT_TRUE(person.Shows("got abc")) << person.screen();
+  EXPECT_EQ(person.ExitCode(), 0) << person.screen();
+}
+
 TEST_F(Run, KillingAStoppedCommandCancelsItsWaitingTask) {
   site.Start();
   ASSERT_TRUE(site.Carma({"drain", "all"}).Ok());

@@ -20,6 +20,13 @@ using Kind = AttachMessage::Kind;
 
 // A pipe that is ready for writing accepts this many bytes without blocking.
 constexpr std::size_t kPortion = 4096;
+constexpr int kForegroundLookMs = 300;
+
+// True if `fd` is not this process's controlling terminal.
+bool IsForeground(int fd) {
+  const pid_t group = ::tcgetpgrp(fd);
+  return group < 0 || group == ::getpgrp();
+}
 
 class Carrier {
  public:
@@ -39,15 +46,31 @@ class Carrier {
     if (!socket_.Send(hello, streams_.terminal ? -1 : streams_.in)) socket_.Close();
   }
 
+  // Takes the terminal while this process is in the foreground, where keys can be read. The kernel
+  // stops a background process that reads a terminal or changes its mode.
+  bool HasTerminal() {
+    if (!streams_.terminal) return false;
+    const bool front = IsForeground(streams_.in);
+    if (front && !raw_) {
+      raw_.emplace(streams_.in);
+      Send({.kind = Kind::kWindow, .size = SizeOf(streams_.in)});
+    } else if (!front) {
+      raw_.reset();
+    }
+    return front;
+  }
+
   void Turn() {
-    const bool typing = streams_.terminal && !unsent_ && !input_ended_;
+    const bool front = HasTerminal();
+    const bool typing = front && !unsent_ && !input_ended_;
     pollfd fds[] = {
         {signals_.fd(), POLLIN, 0},
         {shown_.empty() || unsent_ ? socket_.fd() : -1,
          static_cast<short>((shown_.empty() ? POLLIN : 0) | (unsent_ ? POLLOUT : 0)), 0},
         {typing ? streams_.in : -1, POLLIN, 0},
         {shown_.empty() ? -1 : shown_to_, POLLOUT, 0}};
-    ::poll(fds, std::size(fds), -1);
+    // The shell sends no signal when it brings a running process to the foreground.
+    ::poll(fds, std::size(fds), streams_.terminal && !front ? kForegroundLookMs : -1);
     if (fds[0].revents != 0) PassSignals();
     if (fds[3].revents != 0) ShowPortion();
     if (fds[2].revents != 0 && !unsent_) ReadKeys();
@@ -138,6 +161,7 @@ class Carrier {
   AttachSocket socket_;
   const Streams streams_;
   CaughtSignals& signals_;
+  std::optional<RawTerminal> raw_;
   std::optional<AttachMessage> unsent_;
   bool input_ended_ = false;
   std::string shown_;  // output that is not written yet
@@ -156,7 +180,7 @@ RawTerminal::RawTerminal(int fd) {
 }
 
 RawTerminal::~RawTerminal() {
-  if (fd_ >= 0) ::tcsetattr(fd_, TCSADRAIN, &before_);
+  if (fd_ >= 0 && IsForeground(fd_)) ::tcsetattr(fd_, TCSADRAIN, &before_);
 }
 
 task::TerminalSize SizeOf(int terminal_fd) {

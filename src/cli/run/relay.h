@@ -14,7 +14,8 @@
 namespace carma::cli {
 
 // While this object exists, every key goes to the task, without local line editing or signals. Does
-// nothing if the descriptor is not a terminal.
+// nothing if the descriptor is not a terminal. If this process is in the background at the end, the
+// shell has already restored the terminal.
 class RawTerminal {
  public:
   explicit RawTerminal(int fd);
@@ -68,7 +69,8 @@ struct RelayEnd {
   bool mid_line = false;                    // the last output did not end with a newline
 };
 
-// Greets the shim, then relays until the shim is gone. Signals are forwarded to the task.
+// Greets the shim, then relays until the shim is gone. Signals are forwarded to the task. While
+// this process is in the background, the task's output is shown, but no keys are read.
 RelayEnd Relay(task::AttachSocket socket, const Streams& streams, CaughtSignals& signals);
 
 }  // namespace carma::cli

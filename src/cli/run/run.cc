@@ -85,13 +85,8 @@ class Runner {
   void Serve() {
     std::optional<task::AttachSocket> shim = listener_.Accept();
     if (!shim) return;
-    RelayEnd end;
-    {
-      std::fflush(context_.err);
-      const std::optional<RawTerminal> raw =
-          streams_.terminal ? std::optional<RawTerminal>(std::in_place, streams_.in) : std::nullopt;
-      end = Relay(std::move(*shim), streams_, signals_);
-    }
+    std::fflush(context_.err);
+    const RelayEnd end = Relay(std::move(*shim), streams_, signals_);
     if (end.mid_line && streams_.terminal && !flags_.quiet) std::fputc('\n', context_.err);
     told_.clear();
     look_ = kFirstLook;
