@@ -84,7 +84,20 @@ echo "Type next:"
 case :$PATH: in *":$prefix/bin:"*) ;; *) echo "  export PATH=$prefix/bin:\$PATH" ;; esac
 echo "  carma demo                      # 60 tasks on simulated GPUs, in two minutes"
 echo "  carma doctor                    # what this machine has, and what it lacks"
-if [ -z "$own" ] && [ -d /run/systemd/system ]; then
+# A daemon of the older version continues until it is restarted.
+old=
+for exe in /proc/[0-9]*/exe; do
+  [ "$(readlink "$exe" 2>/dev/null)" = "$prefix/bin/carmad (deleted)" ] || continue
+  [ "$(stat -c %u "${exe%/exe}")" = "$(id -u)" ] || continue
+  old=${exe#/proc/} old=${old%/exe}
+  break
+done
+manager=systemctl${own:+ --user}
+if [ "$old" ] && $manager is-active --quiet carmad 2>/dev/null; then
+  echo "  $manager restart carmad   # runs the new version; tasks continue"
+elif [ "$old" ]; then
+  echo "  kill $old; sleep 2; carmad --background   # with the options it had; runs the new version; tasks continue"
+elif [ -z "$own" ] && [ -d /run/systemd/system ]; then
   if [ "$prefix" = /usr/local ] || [ "$prefix" = /usr ]; then
     echo "  systemctl enable --now carmad   # for everybody on this server"
   else

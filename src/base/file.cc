@@ -189,6 +189,11 @@ bool IsProgram(const std::string& path) {
          ::faccessat(AT_FDCWD, path.c_str(), X_OK, AT_EACCESS) == 0;
 }
 
+bool IsReplaced(const std::string& exe_link) {
+  std::error_code unknown;  // without /proc
+  return std::filesystem::read_symlink(exe_link, unknown).string().ends_with(" (deleted)");
+}
+
 std::string ExecutableDir() {
   // Read the link only once, because its target changes if the process changes its mounts or its
   // executable is replaced.

@@ -37,6 +37,8 @@ Result<bool> CheckExists(const std::string& path);
 bool IsFolder(const std::string& path);
 // True if this process may execute the file.
 bool IsProgram(const std::string& path);
+// True if the program that this link names has been deleted or replaced since it started.
+bool IsReplaced(const std::string& exe_link = "/proc/self/exe");
 // The folder of the running executable, for finding programs and data installed with it.
 std::string ExecutableDir();
 std::string GetEnv(const char* name, std::string_view fallback = "");

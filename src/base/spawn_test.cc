@@ -7,6 +7,9 @@
 
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
 
 #include "base/file.h"
 
@@ -120,6 +123,22 @@ TEST(Pipe, DescriptorsAreNotStandardStreams) {
   ASSERT_TRUE(pipe);
   EXPECT_GT(pipe->read.get(), 2);
   EXPECT_GT(pipe->write.get(), 2);
+}
+
+TEST(Spawn, AProgramThatIsDeletedWhileItRunsIsReplaced) {
+  std::string folder = ::testing::TempDir() + "/carma-replaced-XXXXXX";
+  ASSERT_NE(::mkdtemp(folder.data()), nullptr);
+  const std::string program = folder + "/sleep";
+  std::filesystem::copy_file("/bin/sleep", program);
+  const auto child = Spawn({program, "1000"}, {});
+  ASSERT_TRUE(child);
+  const std::string link = "/proc/" + std::to_string(child->pid) + "/exe";
+  EXPECT_FALSE(IsReplaced(link));
+  std::filesystem::remove_all(folder);
+  EXPECT_TRUE(IsReplaced(link));
+  EXPECT_FALSE(IsReplaced()) << "this program";
+  ::kill(child->pid, SIGKILL);
+  ::waitpid(child->pid, nullptr, 0);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "api/troubles.h"
+#include "base/file.h"
 #include "daemon/present/present.h"
 #include "task/shim/shim_launcher.h"
 
@@ -31,6 +32,8 @@ std::vector<std::string> Troubles(const StatusSources& of) {
                     "restart carmad to use the new time",
                     step > base::Duration{0} ? "forward" : "back", std::abs(base::Seconds(step))));
   }
+  if (base::IsReplaced())
+    troubles.emplace_back("carmad: its program was replaced; restart carmad (tasks continue)");
   if (!of.configuration.trouble().empty())
     troubles.push_back(api::TroubleOfConfiguration(of.configuration.trouble()));
   for (const std::string& group : of.configuration.unknown_groups())
