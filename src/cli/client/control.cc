@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <ranges>
 #include <set>
 #include <span>
 
@@ -159,6 +160,29 @@ Result<std::vector<std::uint64_t>> ChosenOf(Context& context, const ChangeFlags&
   return ids;
 }
 
+// Names tasks that were cancelled because these tasks, or others named here, had ended wrongly.
+// They stay cancelled.
+void WarnOfCancelledDependents(Context& context, std::span<const std::uint64_t> requeued) {
+  const auto page = ListTasks(
+      context.client(), {.states = "cancelled", .user = "", .limit = 1000, .newest_first = true});
+  if (!page) return;
+  std::set<std::string> again;
+  std::vector<std::string> dependents;
+  for (const std::uint64_t id : requeued) again.insert(std::to_string(id));
+  // The oldest task is first, because a task depends on older ones.
+  for (const api::TaskView& task : page->tasks | std::views::reverse) {
+    const bool depends = std::ranges::any_of(task.dependencies, [&](const std::string& each) {
+      return again.contains(each.substr(each.find(':') + 1));
+    });
+    const std::string id = std::to_string(task.id);
+    if (task.reason != "DependencyNeverMet" || !depends || !again.insert(id).second) continue;
+    if (dependents.size() < kMostLines) dependents.push_back(id);
+  }
+  if (dependents.empty()) return;
+  Warn(context, "dependent tasks stay cancelled; to restart them, too: carma requeue " +
+                    base::Join(dependents, " "));
+}
+
 // Warns about GPU options for a task without GPUs, as submit does.
 void WarnOfGpuOptions(const Context& context, const api::TaskView& task, const Settings& settings) {
   if (task.gpus > 0) return;
@@ -194,6 +218,8 @@ Result<Unit> RunChange(Context& context, const std::string& verb, const ChangeFl
     ChangeEach(context, ids, "",
                [&](std::uint64_t id) { return ChangeTask(context.client(), id, verb); });
   }
+  if (verb == "requeue" && !ids.empty() && context.exit_code == 0)
+    WarnOfCancelledDependents(context, ids);
   return Unit{};
 }
 

@@ -56,6 +56,26 @@ TEST_F(App, EditWarnsOfOptionsWithoutMeaning) {
   EXPECT_EQ(Run({"edit", "7", "--signal", "USR2@120"}).err, "") << "it may have a time limit";
 }
 
+TEST_F(App, RequeueNamesDependentTasksThatStayCancelled) {
+  daemon_.On("POST /v1/tasks/7/requeue", [](const api::Request&) {
+    return JsonAnswer({{"id", 7}, {"state", "queued"}});
+  });
+  const auto ended = [](std::uint64_t id, const std::string& after, const std::string& reason) {
+    return ToJson(api::TaskView{
+        .id = id, .state = "cancelled", .reason = reason, .dependencies = {"afterok:" + after}});
+  };
+  daemon_.On("GET /v1/tasks", [&](const api::Request&) {
+    return JsonAnswer(
+        {{"tasks",
+          {ended(11, "8", "DependencyNeverMet"), ended(10, "7", "CancelledByUser"),
+           ended(9, "70", "DependencyNeverMet"), ended(8, "7", "DependencyNeverMet")}},
+         {"next", nullptr}});
+  });
+  EXPECT_EQ(Run({"requeue", "7"}).err,
+            "carma: warning: dependent tasks stay cancelled; to restart them, too: carma requeue 8 "
+            "11\n");
+}
+
 TEST_F(App, OneTaskIsReportedLikeSeveral) {
   daemon_.On("POST /v1/tasks/7/cancel", [](const api::Request&) {
     return JsonAnswer({{"id", 7}, {"state", "cancelled"}, {"reason", "CancelledByUser"}});
