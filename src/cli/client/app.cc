@@ -54,9 +54,17 @@ CLI::App* FindVerb(CLI::App& app, const std::string& name) {
 
 // Verbs of other programs, each with its counterpart in CARMA.
 constexpr std::pair<std::string_view, std::string_view> kForeignVerbs[] = {
-    {"kill", "cancel"},    {"stop", "cancel"}, {"rm", "cancel"},
-    {"scancel", "cancel"}, {"ps", "list"},     {"squeue", "list"},
-    {"sbatch", "submit"},  {"srun", "run"},    {"tail", "logs -f"}};
+    {"kill", "cancel"},  {"stop", "cancel"}, {"rm", "cancel"},     {"scancel", "cancel"},
+    {"ps", "list"},      {"squeue", "list"}, {"sbatch", "submit"}, {"srun", "run"},
+    {"tail", "logs -f"}, {"jobs", "list"},   {"info", "show"},     {"unhold", "release"},
+    {"pause", "hold"},   {"retry", "redo"},  {"rerun", "redo"},    {"resubmit", "redo"},
+    {"prio", "priority"}};
+// Likewise for options that are not similar to CARMA's.
+constexpr std::pair<std::string_view, std::string_view> kForeignOptions[] = {
+    {"--gpu-memory", "--gpu-mem"},
+    {"--depends-on", "--dependency"},
+    {"--dry-run", "--check"},
+    {"--max-retries", "--retries"}};
 
 Result<Unit> NoVerb(CLI::App& app, const std::string& word) {
   const auto foreign =
@@ -174,6 +182,10 @@ std::string UnknownWord(const CLI::App& app, const CLI::App& verb, const std::st
     }
   }
   const std::string option = word.substr(0, word.find('='));
+  const auto foreign =
+      std::ranges::find(kForeignOptions, option, [](const auto& each) { return each.first; });
+  if (foreign != std::end(kForeignOptions) && std::ranges::count(known, foreign->second) > 0)
+    return fmt::format("unknown option {}, did you mean {}?", option, foreign->second);
   // Every letter resembles some short name.
   const std::string meant = word.starts_with("--") ? base::Suggestion(option, known) : "";
   return fmt::format("unknown option {}{}", base::Printable(option, 60), meant);
