@@ -14,12 +14,14 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "base/user.h"
+#include "base/words.h"
 #include "cli/calls.h"
 #include "cli/client/verbs.h"
 #include "cli/ids.h"
 #include "cli/terminal.h"
 #include "config/client_socket.h"
 #include "config/settings.h"
+#include "core/values/task_request.h"
 #include "task/describe/spec.h"
 
 namespace carma::cli {
@@ -270,12 +272,14 @@ Result<std::vector<std::uint64_t>> ResolveTasks(Context& context, std::vector<st
 }
 
 Result<Settings> WithTasksResolved(Context& context, Settings settings) {
+  std::string meant;  // of all these options together
   for (auto& [option, value] : settings) {
     const bool dependency = option == "dependency" || option == "d";
     if (!dependency) continue;
-    std::string meant;
     for (const std::string_view list : base::Split(value, ',')) {
-      const std::vector<std::string_view> words = base::Split(list, ':');
+      std::vector<std::string_view> words = base::Split(list, ':');
+      // A wrong word is reported as it was typed.
+      if (!base::FromWord<core::DependencyKind>(words[0])) words = {list};
       meant += (meant.empty() ? "" : ",") + std::string(words[0]);
       for (std::size_t i = 1; i < words.size(); ++i) {
         const auto ids =
@@ -294,7 +298,7 @@ Result<Settings> WithTasksResolved(Context& context, Settings settings) {
         }
       }
     }
-    value = std::move(meant);
+    value = meant;  // the last value counts
   }
   return settings;
 }

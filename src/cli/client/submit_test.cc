@@ -63,6 +63,12 @@ TEST_F(App, ADependencyOnTheLastTaskMeansItsArray) {
   EXPECT_EQ(waits_for("afterok:40"), (std::vector<int>{40, 41, 42, 43})) << "as in Slurm";
   EXPECT_EQ(waits_for("afterok:41"), std::vector<int>{41}) << "one of them";
   EXPECT_EQ(waits_for("afterok:40_4"), std::vector<int>{42}) << "by its index";
+  EXPECT_EQ(waits_for("afterok:41,afterany:43"), (std::vector<int>{41, 43}));
+  EXPECT_EQ(
+      Run({"submit", "--no-check", "-d", "afterok:41", "-d", "afterany:43", "true"}).exit_code, 0);
+  EXPECT_EQ(body_["tasks"][0]["dependencies"].size(), 2U) << "all of them";
+  EXPECT_NE(Run({"submit", "--no-check", "-d", "after:40", "true"}).err.find("not 'after:40'"),
+            std::string::npos);
   EXPECT_EQ(Run({"submit", "--no-check", "-d", "afterok:40_3", "true"}).exit_code, 1);
   const std::string lines = daemon_.dir() + "/lines";
   std::ofstream(lines) << "true\n";

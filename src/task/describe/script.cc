@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "base/suggest.h"
 #include "base/text.h"
@@ -54,6 +55,16 @@ bool IsMisspelt(std::string_view line) {
   if (base::ToLower(line.substr(0, 6)) != "#carma") return false;
   const std::size_t option = line.find_first_not_of(": \t", 6);
   return option != line.npos && line[option] == '-';
+}
+
+// True for a directive of another program: "# GFLOW --gpus 1", "#PBS -q gpu".
+bool IsForeign(std::string_view line) {
+  for (const std::string_view word : {"# GFLOW", "#GFLOW", "#PBS", "#BSUB", "#$"}) {
+    if (!line.starts_with(word)) continue;
+    const std::size_t option = line.find_first_not_of(" \t", word.size());
+    if (option != line.npos && option > word.size() && line[option] == '-') return true;
+  }
+  return false;
 }
 
 class Reader {
@@ -125,6 +136,8 @@ class Reader {
     if (keyword.empty()) {
       if (IsMisspelt(line))
         Warn("line ignored; expected #CARMA followed by a space and the option");
+      if (IsForeign(line) && !std::exchange(told_foreign_, true))
+        Warn("line ignored; only #CARMA and #SBATCH lines are read");
       return Unit{};
     }
     const bool sbatch = keyword == "#SBATCH";
@@ -209,6 +222,7 @@ class Reader {
   std::string_view text_;
   std::string path_;
   int line_ = 0;
+  bool told_foreign_ = false;
   std::string passed_over_;  // Slurm options that have no effect in CARMA
   Directives found_;
 };

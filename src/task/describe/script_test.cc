@@ -64,6 +64,10 @@ TEST(ReadDirectives, WarnsAboutDirectivesThatItDoesNotRead) {
       {"#carma -G 2\n", kMisspelt},
       {"#CARMA: -G 2\n", kMisspelt},
       {"#CARMA-G 2\n", kMisspelt},
+      {"# GFLOW --gpus 1\n# GFLOW --time 2:00\n",
+       "x.sh:2: line ignored; only #CARMA and #SBATCH lines are read"},
+      {"#PBS -q gpu\n", "x.sh:2: line ignored; only #CARMA and #SBATCH lines are read"},
+      {"# GFLOW was here - before\n#$HOME -\n", ""},
       {"#carma shares the GPUs\n#CARMA: see below\n", ""},
   };
   for (const auto& [body, warning] : cases) {
