@@ -52,6 +52,8 @@ constexpr std::array kSignatures{
     Signature{{"RESOURCE_EXHAUSTED", "Failed to allocate request for"}, Strength::kCertain},
     Signature{{"RESOURCE_EXHAUSTED", "Out of memory"}, Strength::kCertain},
     Signature{{"RESOURCE_EXHAUSTED", "Failed to allocate"}, Strength::kCertain},
+    // vLLM, if other tasks leave less memory than the share of the GPU that it reserves
+    Signature{{"Free memory on device", "desired GPU memory utilization"}, Strength::kCertain},
     // NVIDIA's libraries
     Signature{{"CUBLAS_STATUS_ALLOC_FAILED", ""}, Strength::kSuspected},
     Signature{{"CUDNN_STATUS_ALLOC_FAILED", ""}, Strength::kSuspected},

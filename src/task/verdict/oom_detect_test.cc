@@ -53,6 +53,11 @@ constexpr const char* kJax =
 constexpr const char* kJaxBfc =
     "jaxlib.xla_extension.XlaRuntimeError: RESOURCE_EXHAUSTED: Failed to allocate request for "
     "1.50GiB (1610612736B) on device ordinal 0\n";
+constexpr const char* kVllm =
+    "(EngineCore pid=17374) ERROR 09-28 15:47:24 [core.py:718] ValueError: Free memory on device "
+    "cuda:0 (31.44/47.38 GiB) on startup is less than desired GPU memory utilization (0.95, 45.01 "
+    "GiB). Decrease GPU memory utilization or reduce GPU memory used by other processes.\n"
+    "RuntimeError: Engine core initialization failed. See root cause above.\n";
 constexpr const char* kValueError =
     "Traceback (most recent call last):\n"
     "  File \"train.py\", line 40, in <module>\n"
@@ -106,6 +111,7 @@ TEST(ClassifyExit, NeedsAnAbnormalEndAndSeparateEvidence) {
        ExitKind::kOutOfMemory},
       {"JAX's text", {.exit_code = 1}, kJax, ExitKind::kOutOfMemory, "17179869184"},
       {"JAX's allocator", {.exit_code = 1}, kJaxBfc, ExitKind::kOutOfMemory},
+      {"vLLM beside others", {.exit_code = 1, .device_full = 0.4}, kVllm, ExitKind::kOutOfMemory},
       {"CUDA's run time",
        {.exit_code = 2},
        "main.cu:42: cudaMalloc failed: out of memory\n",
