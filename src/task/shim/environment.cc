@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "base/host.h"
+#include "base/json.h"
 #include "base/text.h"
 #include "task/shim/checkpoint_folder.h"
 #include "task/shim/container_command.h"
@@ -16,6 +17,8 @@ namespace {
 
 constexpr char kDefaultPath[] = "/usr/local/bin:/usr/bin:/bin";
 constexpr std::size_t kMaxShebangBytes = 4096;
+constexpr std::size_t kMaxStateBytes = 1 << 20;
+constexpr std::string_view kUnsetByConda = "***unset***";
 
 // The folder in which a program is installed: /opt/conda for /opt/conda/bin/conda.
 std::string RootOfProgram(const std::string& program) {
@@ -60,6 +63,12 @@ void ApplyConda(const CondaEnv& conda, Environment& environment) {
   environment["CONDA_PREFIX"] = conda.prefix;
   environment["CONDA_DEFAULT_ENV"] = conda.name;
   environment["CONDA_SHLVL"] = "1";
+  for (const auto& [name, value] : conda.variables) {
+    if (value == kUnsetByConda)
+      environment.erase(name);
+    else
+      environment[name] = value;
+  }
 }
 
 // Sets variables for containers that the task starts itself; see docs/use/containers.md.
@@ -146,6 +155,23 @@ Result<CondaEnv> FindCondaEnv(const std::string& name_or_path, const Environment
   }
   return NotFound("conda environment '" + base::Printable(name_or_path) + "' not found; searched " +
                   base::Join(places, ", "));
+}
+
+Environment CondaVariables(const std::string& prefix) {
+  Environment variables;
+  const auto text = base::ReadFile(prefix + "/conda-meta/state", kMaxStateBytes);
+  if (!text) return variables;
+  const auto state = base::ParseJson(*text);
+  if (!state || !state->is_object()) return variables;
+  const auto given = state->find("env_vars");
+  if (given == state->end() || !given->is_object()) return variables;
+  for (const auto& [name, value] : given->items()) {
+    const bool valid = !name.empty() && !name.contains('=') && !name.contains('\0');
+    if (!valid || !value.is_string()) continue;
+    std::string word = value.get<std::string>();
+    if (!word.contains('\0')) variables[name] = std::move(word);
+  }
+  return variables;
 }
 
 Environment TaskEnvironment(const ShimOrder& order, const UserInfo& user, const CondaEnv* conda,

@@ -15,8 +15,9 @@ namespace carma::task {
 using Environment = std::map<std::string, std::string>;
 
 struct CondaEnv {
-  std::string prefix;  // absolute; programs are in <prefix>/bin
-  std::string name;    // as given
+  std::string prefix;          // absolute; programs are in <prefix>/bin
+  std::string name;            // as given
+  Environment variables = {};  // see CondaVariables()
 };
 
 // Finds a conda environment (or any folder with a bin/, such as a virtualenv) by absolute path or
@@ -27,6 +28,10 @@ struct CondaEnv {
 Result<CondaEnv> FindCondaEnv(const std::string& name_or_path, const Environment& environment,
                               const std::string& home,
                               const std::function<bool(const std::string&)>& is_folder);
+
+// The variables of `conda env config vars set`, which conda keeps in <prefix>/conda-meta/state.
+// None if the file cannot be read or is wrong. Call it with the user's privileges.
+Environment CondaVariables(const std::string& prefix);
 
 // The task's environment. Later sources override earlier ones:
 //   - defaults, only where missing: HOME USER LOGNAME SHELL PATH PYTHONUNBUFFERED

@@ -2,6 +2,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <filesystem>
+#include <fstream>
 
 namespace carma::task {
 namespace {
@@ -123,6 +127,29 @@ TEST(Environment, CondaComesFirstInThePath) {
   EXPECT_EQ(env.at("PATH"), "/opt/conda/envs/torch/bin:/bin");
   EXPECT_EQ(env.at("CONDA_PREFIX"), "/opt/conda/envs/torch");
   EXPECT_EQ(env.at("CONDA_DEFAULT_ENV"), "torch");
+}
+
+TEST(Environment, HasTheVariablesThatCondaKeepsForAnEnvironment) {
+  std::string prefix = ::testing::TempDir() + "/carma-conda-XXXXXX";
+  ASSERT_NE(::mkdtemp(prefix.data()), nullptr);
+  EXPECT_TRUE(CondaVariables(prefix).empty()) << "no file";
+  std::filesystem::create_directory(prefix + "/conda-meta");
+  const auto variables = [&](const std::string& text) {
+    std::ofstream(prefix + "/conda-meta/state") << text;
+    return CondaVariables(prefix);
+  };
+  for (const char* wrong : {"", "{", "[]", "{}", R"({"env_vars":[1]})"})
+    EXPECT_TRUE(variables(wrong).empty()) << wrong;
+  const CondaEnv conda{
+      prefix, "torch",
+      variables(R"({"env_vars":{"DATA":"/d","OLD":"***unset***","A=B":"x","N":1},"version":1})")};
+  EXPECT_EQ(conda.variables, (Environment{{"DATA", "/d"}, {"OLD", "***unset***"}}));
+  std::filesystem::remove_all(prefix);
+  ShimOrder order = SmallOrder();
+  order.spec.environment = {{"DATA", "/own"}, {"OLD", "1"}};
+  const Environment env = TaskEnvironment(order, kAda, &conda, "/a");
+  EXPECT_EQ(env.at("DATA"), "/d") << "as after conda activate";
+  EXPECT_FALSE(env.contains("OLD"));
 }
 
 TEST(Environment, FindsCondaEnvironmentsWhereCondaPutsThem) {
