@@ -264,6 +264,13 @@ TEST_F(DescribeTest, NamesObstaclesBeforeSubmission) {
   EXPECT_TRUE(warnings[0].starts_with("train.py:2: sets CUDA_VISIBLE_DEVICES")) << warnings[0];
   File("good.py", "print(os.environ['CUDA_VISIBLE_DEVICES'] == '0')  # CUDA_VISIBLE_DEVICES=1\n");
   EXPECT_TRUE(StartWarnings(spec({"python3", "good.py"})).empty());
+  for (const auto& [words, warns] : std::vector<std::pair<std::vector<std::string>, bool>>{
+           {{"docker", "run", "-d", "image"}, true},
+           {{"docker", "run", "--gpus", "all", "--rm", "-itd", "image"}, true},
+           {{"docker", "run", "--name=x", "--detach", "image"}, true},
+           {{"docker", "run", "--rm", "-v", "/a:/b", "-it", "image", "tool", "-d"}, false},
+           {{"docker", "ps", "-d"}, false}})
+    EXPECT_EQ(StartWarnings(spec(words)).size(), warns ? 1U : 0U) << words[2];
   task::TaskSpec no_gpu = spec({"true"});
   no_gpu.gpus = 0;
   EXPECT_TRUE(StartWarnings(no_gpu).empty());
