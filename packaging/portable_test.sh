@@ -70,9 +70,13 @@ server=\$(du -cb ~/.local/bin/{carma,carmad,carma-shim,carma-reader,carma-notify
 echo "installed: \$size bytes, of which the server \$server"
 [ \$server -le $LARGEST ]
 
-# CARMA is installed again while the daemon runs, and the daemon continues. A damaged archive is refused.
-$folder/install.sh >/dev/null
-carma status >/dev/null
+# CARMA is installed again while the daemon runs. The daemon continues, and the user is told how to restart it. A damaged archive
+# is refused.
+$folder/install.sh >said
+carma status >status
+grep -q "kill \$(carma status --json | grep -oE '"pid": ?[0-9]+' | grep -oE '[0-9]+\$'); sleep 2; carmad --background" said || { cat said; exit 1; }
+grep -q 'its program was replaced' status || { cat status; exit 1; }
+rm status
 cp -r $folder damaged
 echo x >>damaged/share/carma/carma.toml
 ! damaged/install.sh >/dev/null 2>said || { echo "a damaged archive was installed"; exit 1; }
