@@ -58,6 +58,23 @@ std::vector<std::string> CondaPlaces(const std::string& name, const Environment&
   return places;
 }
 
+Environment CondaVariables(const std::string& prefix) {
+  Environment variables;
+  const auto text = base::ReadFile(prefix + "/conda-meta/state", kMaxStateBytes);
+  if (!text) return variables;
+  const auto state = base::ParseJson(*text);
+  if (!state || !state->is_object()) return variables;
+  const auto given = state->find("env_vars");
+  if (given == state->end() || !given->is_object()) return variables;
+  for (const auto& [name, value] : given->items()) {
+    const bool valid = !name.empty() && !name.contains('=') && !name.contains('\0');
+    if (!valid || !value.is_string()) continue;
+    std::string word = value.get<std::string>();
+    if (!word.contains('\0')) variables[name] = std::move(word);
+  }
+  return variables;
+}
+
 void ApplyConda(const CondaEnv& conda, Environment& environment) {
   environment["PATH"] = conda.prefix + "/bin:" + environment["PATH"];
   environment["CONDA_PREFIX"] = conda.prefix;
@@ -151,27 +168,10 @@ Result<CondaEnv> FindCondaEnv(const std::string& name_or_path, const Environment
   }
   for (std::string place : places) {
     while (place.size() > 1 && place.ends_with('/')) place.pop_back();
-    if (is_folder(place + "/bin")) return CondaEnv{place, name_or_path};
+    if (is_folder(place + "/bin")) return CondaEnv{place, name_or_path, CondaVariables(place)};
   }
   return NotFound("conda environment '" + base::Printable(name_or_path) + "' not found; searched " +
                   base::Join(places, ", "));
-}
-
-Environment CondaVariables(const std::string& prefix) {
-  Environment variables;
-  const auto text = base::ReadFile(prefix + "/conda-meta/state", kMaxStateBytes);
-  if (!text) return variables;
-  const auto state = base::ParseJson(*text);
-  if (!state || !state->is_object()) return variables;
-  const auto given = state->find("env_vars");
-  if (given == state->end() || !given->is_object()) return variables;
-  for (const auto& [name, value] : given->items()) {
-    const bool valid = !name.empty() && !name.contains('=') && !name.contains('\0');
-    if (!valid || !value.is_string()) continue;
-    std::string word = value.get<std::string>();
-    if (!word.contains('\0')) variables[name] = std::move(word);
-  }
-  return variables;
 }
 
 Environment TaskEnvironment(const ShimOrder& order, const UserInfo& user, const CondaEnv* conda,

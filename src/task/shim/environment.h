@@ -15,23 +15,21 @@ namespace carma::task {
 using Environment = std::map<std::string, std::string>;
 
 struct CondaEnv {
-  std::string prefix;          // absolute; programs are in <prefix>/bin
-  std::string name;            // as given
-  Environment variables = {};  // see CondaVariables()
+  std::string prefix;  // absolute; programs are in <prefix>/bin
+  std::string name;    // as given
+  // Those of `conda env config vars set`, which conda keeps in <prefix>/conda-meta/state. None if
+  // the file cannot be read.
+  Environment variables = {};
 };
 
 // Finds a conda environment (or any folder with a bin/, such as a virtualenv) by absolute path or
 // by name. Names are looked up where conda looks: in CONDA_ENVS_PATH, under the roots given by
 // CONDA_ROOT, MAMBA_ROOT_PREFIX and CONDA_EXE, in ~/.conda/envs, in the usual folders in the home
-// directory, and in /opt/conda. "base" means a root itself. is_folder: called with <prefix>/bin;
-// must check with the user's privileges. Returns kNotFound with a list of the places searched.
+// directory, and in /opt/conda. "base" means a root itself. Needs the user's privileges. is_folder:
+// called with <prefix>/bin. Returns kNotFound with a list of the places searched.
 Result<CondaEnv> FindCondaEnv(const std::string& name_or_path, const Environment& environment,
                               const std::string& home,
                               const std::function<bool(const std::string&)>& is_folder);
-
-// The variables of `conda env config vars set`, which conda keeps in <prefix>/conda-meta/state.
-// None if the file cannot be read or is wrong. Call it with the user's privileges.
-Environment CondaVariables(const std::string& prefix);
 
 // The task's environment. Later sources override earlier ones:
 //   - defaults, only where missing: HOME USER LOGNAME SHELL PATH PYTHONUNBUFFERED

@@ -132,19 +132,22 @@ TEST(Environment, CondaComesFirstInThePath) {
 TEST(Environment, HasTheVariablesThatCondaKeepsForAnEnvironment) {
   std::string prefix = ::testing::TempDir() + "/carma-conda-XXXXXX";
   ASSERT_NE(::mkdtemp(prefix.data()), nullptr);
-  EXPECT_TRUE(CondaVariables(prefix).empty()) << "no file";
-  std::filesystem::create_directory(prefix + "/conda-meta");
-  const auto variables = [&](const std::string& text) {
-    std::ofstream(prefix + "/conda-meta/state") << text;
-    return CondaVariables(prefix);
+  const auto found = [&] {
+    return FindCondaEnv(prefix, {}, "/home/ada", [](const std::string&) { return true; }).value();
   };
-  for (const char* wrong : {"", "{", "[]", "{}", R"({"env_vars":[1]})"})
-    EXPECT_TRUE(variables(wrong).empty()) << wrong;
-  const CondaEnv conda{
-      prefix, "torch",
-      variables(R"({"env_vars":{"DATA":"/d","OLD":"***unset***","A=B":"x","N":1},"version":1})")};
-  EXPECT_EQ(conda.variables, (Environment{{"DATA", "/d"}, {"OLD", "***unset***"}}));
+  EXPECT_TRUE(found().variables.empty()) << "no file";
+  std::filesystem::create_directory(prefix + "/conda-meta");
+  const auto keep = [&](const std::string& text) {
+    std::ofstream(prefix + "/conda-meta/state") << text;
+  };
+  for (const char* wrong : {"", "{", "[]", "{}", R"({"env_vars":[1]})"}) {
+    keep(wrong);
+    EXPECT_TRUE(found().variables.empty()) << wrong;
+  }
+  keep(R"({"env_vars":{"DATA":"/d","OLD":"***unset***","A=B":"x","N":1},"version":1})");
+  const CondaEnv conda = found();
   std::filesystem::remove_all(prefix);
+  EXPECT_EQ(conda.variables, (Environment{{"DATA", "/d"}, {"OLD", "***unset***"}}));
   ShimOrder order = SmallOrder();
   order.spec.environment = {{"DATA", "/own"}, {"OLD", "1"}};
   const Environment env = TaskEnvironment(order, kAda, &conda, "/a");

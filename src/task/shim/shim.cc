@@ -276,7 +276,6 @@ std::expected<std::optional<CondaEnv>, LaunchError> Shim::OpenAsUser() {
         home == order_.spec.environment.end() ? user_.home : home->second, base::IsFolder);
     if (!found) return Refuse(found.error());
     conda = std::move(*found);
-    conda->variables = CondaVariables(conda->prefix);
   }
   if (Result<Unit> own = PrepareCheckpoints(order_); !own) return Refuse(own.error());
   checkpoints_ready_ = true;
