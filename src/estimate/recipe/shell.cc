@@ -10,8 +10,7 @@
 namespace carma::estimate {
 namespace {
 
-// Limits the expanded text, because variables that contain other variables could expand without
-// bound.
+// Limits the expanded text, because variables may contain other variables.
 constexpr std::size_t kMaxExpandedBytes = 4 << 20;
 
 bool IsNameStart(char c) {
@@ -49,8 +48,7 @@ std::optional<Assignment> AssignmentOf(std::string_view word) {
   return Assignment{std::string(word.substr(0, length)), std::string(rest.substr(1)), adds};
 }
 
-// The words that result from expanding one word of the text. A variable may contain several words
-// or none.
+// The words into which one word of the text expands: none, one or several.
 class Fields {
  public:
   void Append(std::string_view text, bool known = true) {
@@ -245,10 +243,10 @@ class ShellReader {
       Put(ValuesOf(name), quoted, false, fields);
     } else if (next == '@' || next == '*') {
       Skip(2);
-      Put(Arguments(), quoted, true, fields);
+      Put(Arguments(1), quoted, true, fields);
     } else if (next >= '1' && next <= '9') {
       Skip(2);
-      Put(Argument(static_cast<std::size_t>(next - '0')), quoted, false, fields);
+      Put(Arguments(static_cast<std::size_t>(next - '0')), quoted, false, fields);
     } else if (IsOneOf(next, "#?$!-0") && next != '\0') {
       Skip(2);
       fields.Append("", false);
@@ -297,7 +295,7 @@ class ShellReader {
     if (length == 0) return fields.Append("", false);
     const std::string name(inside.substr(0, length));
     const std::vector<ShellWord> values =
-        digits > 0 ? Argument(static_cast<std::size_t>(base::ParseInt(name).value_or(0)))
+        digits > 0 ? Arguments(static_cast<std::size_t>(base::ParseInt(name).value_or(0)))
                    : ValuesOf(name);
     std::string_view form = inside.substr(length);
     if (form.empty()) return Put(values, quoted, false, fields);
@@ -318,16 +316,13 @@ class ShellReader {
     if (inherited == environment_.end()) return {};
     return {{inherited->second, true}};
   }
-  std::vector<ShellWord> Arguments() const {
-    if (shifted_) return {{"", false}};
-    std::vector<ShellWord> all;
-    for (const std::string& argument : args_) all.push_back({argument, true});
-    return all;
-  }
-  std::vector<ShellWord> Argument(std::size_t number) const {
-    if (shifted_) return {{"", false}};
-    if (number < 1 || number > args_.size()) return {};
-    return {{args_[number - 1], true}};
+  // The arguments from this position on; $1 is the first.
+  std::vector<ShellWord> Arguments(std::size_t first) const {
+    if (!args_) return {{"", false}};
+    std::vector<ShellWord> rest;
+    for (std::size_t i = first; i > 0 && i <= args_->size(); ++i)
+      rest.push_back({(*args_)[i - 1], true});
+    return rest;
   }
 
   // all: whether to append every value, each as a separate word. If false, only the first value is
@@ -411,8 +406,13 @@ class ShellReader {
     std::size_t first = 0;
     while (first < words.size() &&
            base::IsWordIn(" if then else elif do while until ! { time exec command ",
-                          words[first].text))
+                          words[first].text)) {
+      // A loop that shifts usually reads options in any order: while …; do case "$1" in ….
+      if (base::IsWordIn(" while until ", words[first].text) &&
+          text_.find("shift", at_) != text_.npos)
+        args_.reset();
       ++first;
+    }
     ShellCommand command;
     command.line = began_;
     command.settings = exported_;
@@ -436,8 +436,11 @@ class ShellReader {
       }
     } else if ((name == "for" || name == "read") && words.size() > 1) {
       variables_[words[name == "for" ? 1 : words.size() - 1].text] = {{"", false}};
-    } else if (name == "shift" || name == "set") {
-      shifted_ = true;
+    } else if (name == "shift") {
+      Shift(words.size() == 1 ? 1 : base::ParseInt(words[1].text).value_or(-1));
+    } else if (name == "set" && words.size() > 1 &&
+               (words[1].text == "--" || !IsOneOf(words[1].text[0], "-+"))) {
+      args_.reset();  // "set -- a b" replaces the arguments; "set -e" does not
     } else if (name == "cd" && words.size() == 2) {
       ChangeFolder(words[1]);
     } else {
@@ -445,6 +448,11 @@ class ShellReader {
       command.folder = folder_;
       commands_.push_back(std::move(command));
     }
+  }
+
+  void Shift(std::int64_t count) {
+    if (!args_ || count < 0 || count > std::ssize(*args_)) return args_.reset();
+    args_->erase(args_->begin(), args_->begin() + count);
   }
 
   // Exports "NAME" or "NAME=value". The caller has already assigned the value.
@@ -468,13 +476,12 @@ class ShellReader {
   }
 
   std::string_view text_;
-  const std::vector<std::string>& args_;
+  std::optional<std::vector<std::string>> args_;  // empty: unknown
   const std::map<std::string, std::string>& environment_;
   std::size_t at_ = 0;
   std::size_t budget_ = kMaxExpandedBytes;
   int line_ = 1;
   int began_ = 1;
-  bool shifted_ = false;
   std::string folder_;
   std::vector<ShellWord> words_;
   std::vector<HereDocument> here_;

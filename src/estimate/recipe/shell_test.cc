@@ -1,11 +1,14 @@
 #include "estimate/recipe/shell.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "base/text.h"
 
 namespace carma::estimate {
 namespace {
+
+using ::testing::HasSubstr;
 
 // Prints one command per line, with bars between words and '?' for unknown parts.
 std::string CommandsIn(std::string_view script, const std::vector<std::string>& args = {},
@@ -46,8 +49,25 @@ TEST(CommandsOf, ReadsWordsAsAShellDoes) {
 TEST(CommandsOf, ExpandsArgumentsAndTheEnvironment) {
   EXPECT_EQ(CommandsIn("p $1 \"$2\" ${2} $3 \"$@\"", {"a", "b c"}), "1:p|a|b c|b|c|a|b c\n");
   EXPECT_EQ(CommandsIn("M=${1:-org/x}\np $M ${2:-7} ${10}", {"a"}), "2:p|a|7\n");
-  EXPECT_EQ(CommandsIn("shift\np $1", {"a"}), "2:p|?\n");
+  EXPECT_EQ(CommandsIn("A=$1; shift\np $A $1 \"$@\"", {"a", "b", "c"}), "2:p|a|b|b|c\n");
+  EXPECT_EQ(CommandsIn("shift 2\np x$1", {"a", "b"}), "2:p|x\n");
+  EXPECT_EQ(CommandsIn("shift\np $1", {}), "2:p|?\n") << "a shell would fail";
   EXPECT_EQ(CommandsIn("p $M", {}, {{"M", "org/x"}}), "1:p|org/x\n");
+}
+
+TEST(CommandsOf, SetReplacesTheArgumentsOnlyIfItIsGivenSome) {
+  for (const std::string options : {"set -e", "set -euo pipefail", "set +x", "set -o errexit"})
+    EXPECT_THAT(CommandsIn(options + "\np $1", {"a"}), HasSubstr("2:p|a\n")) << options;
+  for (const std::string replaced : {"set -- b", "set b c", "set --"})
+    EXPECT_EQ(CommandsIn(replaced + "\np $1", {"a"}), "2:p|?\n") << replaced;
+}
+
+TEST(CommandsOf, ArgumentsThatALoopShiftsAreUnknown) {
+  EXPECT_THAT(CommandsIn("while [ $# -gt 0 ]; do case $1 in\n--n) N=$2; shift 2;;\nesac; done\n"
+                         "p --n $N",
+                         {"--m", "9", "--n", "4"}),
+              HasSubstr(":p|--n|?\n"));
+  EXPECT_THAT(CommandsIn("until p \"$@\"; do sleep 1; done", {"a", "b"}), HasSubstr("1:p|a|b\n"));
 }
 
 TEST(CommandsOf, KeepsSettingsAndFolders) {
