@@ -232,14 +232,17 @@ std::string LastName(std::string_view path) {
 }
 
 // The name of the training program: the first Python file or module if there is one, otherwise the
-// first word of the command or, for a script, the task's name.
+// first shell script or word of the command or, for a script, the task's name.
 std::string ProgramOf(const task::TaskSpec& spec, const std::vector<std::string>& words) {
   for (std::size_t i = 0; i < words.size(); ++i) {
     if (words[i].ends_with(".py")) return LastName(words[i]);
     const bool module = words[i] == "-m" && i + 1 < words.size();
     if (module && !words[i + 1].starts_with("torch.distributed")) return words[i + 1];
   }
-  return spec.script || words.empty() ? spec.name : LastName(words.front());
+  if (spec.script || words.empty()) return spec.name;
+  const auto script =
+      std::ranges::find_if(words, [](const std::string& word) { return word.ends_with(".sh"); });
+  return LastName(script != words.end() ? *script : words.front());
 }
 
 // Adds the parts of a signature other than the command's words, the model and the batch size.

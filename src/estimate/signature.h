@@ -35,8 +35,8 @@ std::string Signature(const task::TaskSpec& spec, std::uint32_t uid,
 core::KindId KindOf(const std::string& signature);
 
 // Identifies all runs of one program by the same user on the same number of GPUs, as "1000-<32 hex
-// digits>". The program is the first Python file or module. If there is none, it is the first word
-// of the command or, for a script, the task's name.
+// digits>". The program is the first Python file or module. If there is none, it is the first
+// shell script or word of the command or, for a script, the task's name.
 std::string Kin(const task::TaskSpec& spec, std::uint32_t uid);
 
 // Amounts that users change so that a task fits on a GPU.

@@ -185,6 +185,7 @@ TEST(Signature, KinIdentifiesTheProgram) {
   EXPECT_EQ(Kin(SpecOf("python -m lab.train --x 1"), 1000),
             Kin(SpecOf("python3 -m lab.train"), 1000));
   EXPECT_EQ(Kin(SpecOf("/opt/a/train --x 1"), 1000), Kin(SpecOf("train --y 2"), 1000));
+  EXPECT_NE(Kin(SpecOf("bash a.sh"), 1000), Kin(SpecOf("bash b.sh"), 1000));
 }
 
 TEST(Signature, KindFitsTheStore) {
