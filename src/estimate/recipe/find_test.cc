@@ -210,6 +210,12 @@ TEST_F(FindTrainingTest, AddsLengthsAndTrlsDefaultCheckpointing) {
   EXPECT_EQ(Plan(Script(trl + "--max_seq_length 512\n")).checkpointing, Checkpointing::kNone);
 }
 
+TEST_F(FindTrainingTest, AnAutomaticTypeIsTheConfigsType) {
+  const std::string command = "python t.py --model small --lr 1 --torch_dtype ";
+  EXPECT_EQ(Plan(Script(command + "auto\n")).weights, Dtype::kBf16);
+  EXPECT_EQ(Plan(Script(command + "float32\n")).weights, Dtype::kFp32);
+}
+
 TEST_F(FindTrainingTest, IgnoresPreferenceTrainingsThatAreNotModelled) {
   EXPECT_THAT(
       Script("python run_ppo.py --model small --lr 1\n").notes,

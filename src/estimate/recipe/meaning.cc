@@ -278,6 +278,9 @@ class Reader {
   }
 
   void Weights() {
+    // "auto" means as in config.json.
+    const Setting* stated = said_.Any({"torch_dtype", "dtype", "model_dtype"});
+    if (stated != nullptr && stated->value == "auto") return;
     const Setting* dtype = said_.Value(
         {"torch_dtype", "dtype", "model_dtype", "precision", "params_dtype", "load_dtype"});
     if (dtype != nullptr) {
