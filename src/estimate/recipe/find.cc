@@ -84,6 +84,7 @@ class Finder {
 
   void LookAtCommand(const ShellCommand& command, const std::string& place,
                      const std::string& folder, int depth) {
+    if (IsOneOf(command.words.front().text, {"echo", "printf"})) return;
     if (std::optional<Launch> launch = LaunchOf(command.words, place))
       return LookAtLaunch(*launch, command, folder);
     if (depth >= kMaxNesting) return;

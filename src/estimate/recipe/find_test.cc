@@ -216,6 +216,14 @@ TEST_F(FindTrainingTest, AnAutomaticTypeIsTheConfigsType) {
   EXPECT_EQ(Plan(Script(command + "float32\n")).weights, Dtype::kFp32);
 }
 
+TEST_F(FindTrainingTest, FindsScriptsThatAreStartedDirectly) {
+  const std::string options = "t.py --model small --lr 1\n";
+  for (const char* start : {"./", "env A=1 ./", "uv run ", "uv run --with x --python 3.12 "})
+    EXPECT_FALSE(Script(start + options).words.empty()) << start;
+  for (const char* other : {"cp ", "git add ", "vim "})
+    EXPECT_THAT(Script(other + options).words, IsEmpty()) << other;
+}
+
 TEST_F(FindTrainingTest, IgnoresPreferenceTrainingsThatAreNotModelled) {
   EXPECT_THAT(
       Script("python run_ppo.py --model small --lr 1\n").notes,
@@ -361,8 +369,9 @@ TEST_F(FindTrainingTest, ChoosesTheTrainingThatNeedsTheMostMemory) {
 TEST_F(FindTrainingTest, IgnoresCommandsWithoutATransformerTraining) {
   for (const char* script :
        {"python train.py --arch resnet50 --epochs 90 --batch-size 256 --lr 0.1\n",
-        "python eval.py --model_name_or_path small --max_length 512\n", "echo python t.py --lr 1\n",
-        "make\n", "python -c 'print(1)' --model small --lr 1\n"}) {
+        "python eval.py --model_name_or_path small --max_length 512\n",
+        "echo python t.py --model small --lr 1\n", "make\n",
+        "python -c 'print(1)' --model small --lr 1\n"}) {
     const TrainingFound found = Script(script);
     EXPECT_THAT(found.words, IsEmpty()) << script;
     EXPECT_EQ(found.config, "");

@@ -52,8 +52,10 @@ class CommandReader {
   std::optional<Launch> Read() {
     // Skips words in front of the launcher, such as env, nohup, srun --gres=gpu:2 or uv run.
     while (at_ < words_.size() && !IsLauncher(words_[at_].text)) ++at_;
+    const bool direct = at_ == words_.size();
+    if (direct) at_ = ScriptAt();
     if (at_ == words_.size()) return std::nullopt;
-    const bool found = ReadLauncher();
+    const bool found = direct ? ReadProgram() : ReadLauncher();
     if (!found || launch_.program.empty()) return std::nullopt;
     ReadOptions();
     AddTrainerKind();
@@ -67,6 +69,18 @@ class CommandReader {
            IsOneOf(base::BaseName(word),
                    {"torchrun", "accelerate", "accelerate-launch", "deepspeed", "axolotl",
                     "llamafactory-cli", "lmf", "tune", "trl", "swift"});
+  }
+
+  // The position of a Python script that is started without naming Python: "./train.py" or "uv run
+  // train.py", but not "cp train.py old.py".
+  std::size_t ScriptAt() const {
+    bool starts = true;
+    for (std::size_t i = 0; i < words_.size(); ++i) {
+      const std::string& word = words_[i].text;
+      if (starts && word.ends_with(".py")) return i;
+      starts = (starts && i > 0) || IsOneOf(word, {"run", "exec", "env", "srun", "nohup"});
+    }
+    return words_.size();
   }
 
   bool Next(std::string_view word) {
