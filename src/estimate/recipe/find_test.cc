@@ -340,6 +340,12 @@ TEST_F(FindTrainingTest, ReadsLightningsSettings) {
   EXPECT_EQ(plan.weights, Dtype::kFp32);
   EXPECT_EQ(plan.data_parallel, DataParallel::kZero3);
   EXPECT_EQ(plan.ranks, 4);
+  const TrainingPlan sections = Plan(Script(
+      "python fit.py fit --model.model_name_or_path small --optimizer.lr 1 --trainer.devices "
+      "2 --data.batch_size 16 +trainer.precision=bf16-mixed\n"));
+  EXPECT_EQ(sections.batch, 16);
+  EXPECT_EQ(sections.ranks, 2);
+  EXPECT_TRUE(sections.amp);
 }
 
 TEST_F(FindTrainingTest, ReadsTheAllocatorsSetting) {

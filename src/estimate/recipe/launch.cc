@@ -30,9 +30,9 @@ bool IsOption(const ShellWord& word) {
          (word.text[1] == '-' || base::ParseDouble(word.text) == std::nullopt);
 }
 
-// "--Max-Len" -> "max_len".
+// "--Max-Len" and Hydra's "+max_len" -> "max_len".
 std::string OptionName(std::string_view word) {
-  word.remove_prefix(std::min(word.find_first_not_of('-'), word.size()));
+  word.remove_prefix(std::min(word.find_first_not_of("-+"), word.size()));
   return PlainName(word);
 }
 

@@ -200,12 +200,11 @@ bool IsOfMegatron(const std::vector<Setting>& settings) {
 }
 
 void AddPlainNames(std::vector<Setting>& settings) {
-  if (StatedSettings(settings).Any({"model.micro_batch_size"}) == nullptr) return;
   std::vector<Setting> plain;
   for (const Setting& each : settings) {
     std::string_view name = each.key;
     plain.push_back(each);
-    for (const std::string_view before : {"model.", "trainer."}) {
+    for (const std::string_view before : {"model.", "trainer.", "data.", "optim.", "optimizer."}) {
       if (!name.starts_with(before)) continue;
       name.remove_prefix(before.size());
       if (plain.size() < kMaxSettings) plain.push_back({std::string(name), each.value, each.from});

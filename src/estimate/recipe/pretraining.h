@@ -30,8 +30,9 @@ TorchtitanPlan ReadTorchtitan(const std::vector<Setting>& settings);
 // parallelism.
 bool IsOfMegatron(const std::vector<Setting>& settings);
 
-// Copies NeMo's settings (model.micro_batch_size, trainer.devices) to Megatron's names. Each copy
-// is inserted right after the original.
+// Copies settings of NeMo, Hydra and Lightning's command line (model.micro_batch_size,
+// trainer.devices, data.batch_size) to their plain names. Each copy is inserted right after the
+// original.
 void AddPlainNames(std::vector<Setting>& settings);
 
 // Words for settings that MeaningOf does not cover, such as Megatron's distributed optimizer,
