@@ -224,6 +224,26 @@ TEST_F(FindTrainingTest, FindsScriptsThatAreStartedDirectly) {
     EXPECT_THAT(Script(other + options).words, IsEmpty()) << other;
 }
 
+TEST_F(FindTrainingTest, UnknownValuesAreReported) {
+  const TrainingFound found = Script(
+      "for n in 16 32; do\n"
+      "python t.py --model small --lr $(rate) --per_device_train_batch_size $n --bf16 $MORE\n");
+  EXPECT_EQ(From(found, "batch"), "Trainer's default");
+  EXPECT_THAT(found.notes,
+              ElementsAre("train.sh:3: --per_device_train_batch_size: the value is known only when "
+                          "the script runs, so batch is a guess"));
+  EXPECT_TRUE(Plan(found).amp);
+  files_["/lab/fit.py"] =
+      "p.add_argument('--max_length', default=64)\np.add_argument('--bs', type=int)\n"
+      "args = SFTConfig(max_length=a.max_length, per_device_train_batch_size=a.bs)\n"
+      "peft = LoraConfig(r=a.rank)\n";
+  const TrainingFound script = Script("python fit.py --model small\n");
+  EXPECT_EQ(Plan(script).sequence, 64);
+  EXPECT_EQ(Plan(script).method, Method::kLora);
+  EXPECT_THAT(script.notes, ElementsAre(HasSubstr("fit.py:3: per_device_train_batch_size: the"),
+                                        HasSubstr("fit.py:4: lora_r: the value is known only")));
+}
+
 TEST_F(FindTrainingTest, IgnoresPreferenceTrainingsThatAreNotModelled) {
   EXPECT_THAT(
       Script("python run_ppo.py --model small --lr 1\n").notes,

@@ -183,9 +183,10 @@ class CommandReader {
       const std::size_t equals = word.text.find('=');
       if (IsOption(word)) {
         ReadOption(word, equals);
-      } else if (word.known && equals != std::string::npos && equals > 0) {
-        std::string name = OptionName(word.text.substr(0, equals));
-        Keep(launch_.options, name, word.text.substr(equals + 1), word.text.substr(0, equals));
+      } else if (equals != std::string::npos && equals > 0) {
+        const std::string spelled = word.text.substr(0, equals);
+        Keep(launch_.options, OptionName(spelled),
+             word.known ? word.text.substr(equals + 1) : std::string(kUnknownValue), spelled);
       } else if (word.known && IsConfiguration(word.text)) {
         launch_.files.push_back(word.text);
       }
@@ -196,8 +197,8 @@ class CommandReader {
     const std::string spelled = word.text.substr(0, equals);
     const std::string name = OptionName(spelled);
     if (equals != std::string::npos) {
-      if (!word.known) return;
-      const std::string value = word.text.substr(equals + 1);
+      const std::string value =
+          word.known ? word.text.substr(equals + 1) : std::string(kUnknownValue);
       if (name == "job.config_file" && IsConfiguration(value)) launch_.files.push_back(value);
       Keep(launch_.options, name, value, spelled);
       return;
@@ -205,9 +206,10 @@ class CommandReader {
     bool known = true;
     std::vector<std::string> values;
     while (at_ < words_.size() && !IsOption(words_[at_])) {
-      // A word such as "name=value" after an option's value is an override, not another value.
+      // A word such as "name=value" after an option's value is an override, not another value. An
+      // unknown word may be anything.
       const std::string& value = words_[at_].text;
-      if (!values.empty() && value.contains('=')) break;
+      if (!values.empty() && (value.contains('=') || !words_[at_].known)) break;
       known = known && words_[at_].known;
       values.push_back(value);
       ++at_;
@@ -215,8 +217,8 @@ class CommandReader {
     if ((name == "config" || name == "job.config_file") && values.size() == 1 &&
         IsConfiguration(values.front()) && known)
       launch_.files.push_back(values.front());
-    if (known)
-      Keep(launch_.options, name, values.empty() ? "true" : base::Join(values, ","), spelled);
+    if (!known) values = {std::string(kUnknownValue)};
+    Keep(launch_.options, name, values.empty() ? "true" : base::Join(values, ","), spelled);
   }
 
   std::string Place(std::string_view spelled) const {

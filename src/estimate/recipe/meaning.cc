@@ -52,7 +52,12 @@ class Reader {
     Add(name, std::move(value), fmt::format("{}'s default", base::WordOf(framework_)));
   }
   void AddNumber(std::string_view name, SettingNames keys) {
-    if (const Setting* setting = said_.Value(keys)) Add(name, setting->value, *setting);
+    if (const Setting* setting = said_.Value(keys)) return Add(name, setting->value, *setting);
+    if (const Setting* setting = said_.Unknown(keys)) {
+      meaning_.notes.push_back(
+          fmt::format("{}: the value is known only when the script runs, so {} is a guess",
+                      PlaceOf(*setting), name));
+    }
   }
   // Adds the word if one of these settings is enabled.
   void AddYes(std::string_view name, std::string value, SettingNames keys) {
@@ -60,13 +65,16 @@ class Reader {
   }
 
   bool IsTraining() const {
+    const auto stated = [&](SettingNames names) {
+      return said_.Any(names) != nullptr || said_.Unknown(names) != nullptr;
+    };
     return framework_ == Framework::kAxolotl || framework_ == Framework::kTorchtune ||
-           said_.Any({"learning_rate", "lr", "num_train_epochs", "num_epochs", "epochs",
-                      "max_steps", "warmup_steps", "warmup_ratio", "lr_scheduler_type",
-                      "weight_decay", "optim", "do_train"}) != nullptr ||
-           said_.Any({"per_device_train_batch_size", "per_gpu_train_batch_size", "micro_batch_size",
-                      "gradient_accumulation_steps", "lora_r", "lora_rank", "train_batch_size",
-                      "finetuning_type", "train_type", "tuner_type"}) != nullptr;
+           stated({"learning_rate", "lr", "num_train_epochs", "num_epochs", "epochs", "max_steps",
+                   "warmup_steps", "warmup_ratio", "lr_scheduler_type", "weight_decay", "optim",
+                   "do_train"}) ||
+           stated({"per_device_train_batch_size", "per_gpu_train_batch_size", "micro_batch_size",
+                   "gradient_accumulation_steps", "lora_r", "lora_rank", "train_batch_size",
+                   "finetuning_type", "train_type", "tuner_type"});
   }
 
   // Reads the kind of preference training. Returns true if it is not supported: PPO and similar
@@ -154,8 +162,8 @@ class Reader {
     const Setting* component = said_.Value({"model._component_"});
     if (component != nullptr && component->value.contains("lora_")) return component;
     const Setting* rank = said_.Value({"lora_r", "lora_rank"});
-    if (rank != nullptr && base::ParseInt(rank->value).value_or(0) > 0) return rank;
-    return nullptr;
+    if (rank != nullptr) return base::ParseInt(rank->value).value_or(0) > 0 ? rank : nullptr;
+    return said_.Unknown({"lora_r", "lora_rank"});
   }
 
   void Method() {

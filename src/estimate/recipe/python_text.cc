@@ -238,11 +238,10 @@ class PythonReader {
                          !Is(at + 2, '=') && settings_.size() < kMaxSettings;
       if (!named) continue;
       const std::optional<std::string> value = ValueAt(at + 2);
-      if (!value) continue;
       std::string key(tokens_[at].text);
       if (adapter && key == "r") key = "lora_r";
       if (adapter && key == "target_modules") key = "lora_target_modules";
-      Emit(std::move(key), *value, tokens_[at].line);
+      Emit(std::move(key), value.value_or(std::string(kUnknownValue)), tokens_[at].line);
     }
   }
 

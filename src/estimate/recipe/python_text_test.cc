@@ -1,9 +1,12 @@
 #include "estimate/recipe/settings.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 namespace carma::estimate {
 namespace {
+
+using ::testing::EndsWith;
 
 std::string SettingsIn(std::string_view text) {
   std::string told;
@@ -22,22 +25,24 @@ TEST(PythonText, ReadsTheTokenizersMaximum) {
 }
 
 TEST(PythonText, ReadsNamedArgumentsOfCalls) {
-  EXPECT_EQ(SettingsIn(
-                "MODEL = 'lab/small'  # of the hub\n"
-                "LEN = 512\n"
-                "tok = AutoTokenizer.from_pretrained(MODEL, max_length=9)\n"
-                "model = AutoModelForCausalLM.from_pretrained(\n"
-                "    MODEL, torch_dtype=torch.bfloat16,\n"
-                "    quantization_config=BitsAndBytesConfig(load_in_4bit=True))\n"
-                "model.gradient_checkpointing_enable()\n"
-                "peft = LoraConfig(r=8, lora_dropout=0.05, target_modules=['q_proj', \"v_proj\"])\n"
-                "args = SFTConfig(max_length=LEN, per_device_train_batch_size=args.batch,\n"
-                "                 learning_rate=2e-4, bf16=True, output_dir=f'{x}/y')\n"),
-            "t.py:4 model_name_or_path=lab/small\nt.py:5 torch_dtype=torch.bfloat16\n"
-            "t.py:6 load_in_4bit=True\nt.py:7 gradient_checkpointing=true\n"
-            "t.py:8 lora_r=8\nt.py:8 lora_dropout=0.05\n"
-            "t.py:8 lora_target_modules=q_proj,v_proj\n"
-            "t.py:9 max_length=512\nt.py:10 learning_rate=2e-4\nt.py:10 bf16=True\n");
+  EXPECT_EQ(
+      SettingsIn(
+          "MODEL = 'lab/small'  # of the hub\n"
+          "LEN = 512\n"
+          "tok = AutoTokenizer.from_pretrained(MODEL, max_length=9)\n"
+          "model = AutoModelForCausalLM.from_pretrained(\n"
+          "    MODEL, torch_dtype=torch.bfloat16,\n"
+          "    quantization_config=BitsAndBytesConfig(load_in_4bit=True))\n"
+          "model.gradient_checkpointing_enable()\n"
+          "peft = LoraConfig(r=8, lora_dropout=0.05, target_modules=['q_proj', \"v_proj\"])\n"
+          "args = SFTConfig(max_length=LEN, per_device_train_batch_size=args.batch,\n"
+          "                 learning_rate=2e-4, bf16=True, output_dir=f'{x}/y')\n"),
+      "t.py:4 model_name_or_path=lab/small\nt.py:5 torch_dtype=torch.bfloat16\n"
+      "t.py:6 quantization_config=?\nt.py:6 load_in_4bit=True\nt.py:7 gradient_checkpointing=true\n"
+      "t.py:8 lora_r=8\nt.py:8 lora_dropout=0.05\n"
+      "t.py:8 lora_target_modules=q_proj,v_proj\n"
+      "t.py:9 max_length=512\nt.py:9 per_device_train_batch_size=?\nt.py:10 learning_rate=2e-4\n"
+      "t.py:10 bf16=True\nt.py:10 output_dir=?\n");
 }
 
 TEST(PythonText, RecognisesClassifiers) {
@@ -56,29 +61,26 @@ TEST(PythonText, AnIfOnTheNextLineIsAStatement) {
   EXPECT_EQ(SettingsIn("R = 4\nif large:\n  LoraConfig(r=R)\n"), "t.py:3 lora_r=4\n");
 }
 
+TEST(PythonText, ArgumentsThatAreNotLiteralsAreUnknown) {
+  for (const char* text :
+       {"LoraConfig(r=x)", "LoraConfig(r=4 * 2)", "LoraConfig(r=4 - 2)",
+        "R = 4\nLoraConfig(r=R * 2)", "R = 4\nR = R * 2\nLoraConfig(r=R)",
+        "LoraConfig(r=4 if small else 8)", "R = 4 if small else 8\nLoraConfig(r=R)",
+        "R = 4\nR = 8 if large else 6\nLoraConfig(r=R)", "R = 4\nR *= 2\nLoraConfig(r=R)",
+        "R = 4\nR <<= 1\nLoraConfig(r=R)", "LoraConfig(r=1 << 3)"}) {
+    EXPECT_THAT(SettingsIn(text), EndsWith(" lora_r=?\n")) << text;
+  }
+  for (const char* text : {"LoraConfig(target_modules=['a'] if x else y)",
+                           "LoraConfig(target_modules=['a'] + more)"}) {
+    EXPECT_EQ(SettingsIn(text), "t.py:1 lora_target_modules=?\n") << text;
+  }
+}
+
 TEST(PythonText, IgnoresEverythingElse) {
-  for (const char* text : {"\"\"\"\nLoraConfig(r=8)\n\"\"\"",
-                           "# LoraConfig(r=8)",
-                           "def f(r=8): pass",
-                           "LoraConfig(r=x)",
-                           "LoraConfig(r=4 * 2)",
-                           "LoraConfig(r=4 - 2)",
-                           "R = 4\nLoraConfig(r=R * 2)",
-                           "R = 4\nR = R * 2\nLoraConfig(r=R)",
-                           "LoraConfig(r=4 if small else 8)",
-                           "R = 4 if small else 8\nLoraConfig(r=R)",
-                           "R = 4\nR = 8 if large else 6\nLoraConfig(r=R)",
-                           "LoraConfig(target_modules=['a'] if x else y)",
-                           "R = 4\nR *= 2\nLoraConfig(r=R)",
-                           "R = 4\nR <<= 1\nLoraConfig(r=R)",
-                           "LoraConfig(r=1 << 3)",
-                           "LoraConfig(target_modules=['a'] + more)",
-                           "print('LoraConfig(r=8)')",
-                           "LoraConfig(r==8)",
-                           "LoraConfig(",
-                           "from_pretrained",
-                           "'open",
-                           "x = [1, 2"}) {
+  for (const char* text :
+       {"\"\"\"\nLoraConfig(r=8)\n\"\"\"", "# LoraConfig(r=8)", "def f(r=8): pass",
+        "def f(r: int = 8): pass", "print('LoraConfig(r=8)')", "LoraConfig(r==8)", "LoraConfig(",
+        "from_pretrained", "'open", "x = [1, 2", "x:", "x: int ="}) {
     EXPECT_EQ(SettingsIn(text), "") << text;
   }
 }

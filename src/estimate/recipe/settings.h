@@ -16,6 +16,9 @@ struct Setting {
   friend bool operator==(const Setting&, const Setting&) = default;
 };
 
+// The value of a setting that is stated, but known only when the script runs.
+inline constexpr std::string_view kUnknownValue = "?";
+
 // Limits on the number of settings in a file and on their nesting depth.
 inline constexpr std::size_t kMaxSettings = 5'000;
 inline constexpr int kMaxSettingDepth = 32;
@@ -48,8 +51,9 @@ Result<std::vector<Setting>> ReadToml(std::string_view text, std::string_view wh
 // (numbers, quoted words, lists of them) and the file's variables with literal values. Returns the
 // named arguments of calls that configure training (TrainingArguments, SFTConfig, LoraConfig,
 // BitsAndBytesConfig, from_pretrained …) and the defaults of add_argument. The settings have the
-// names that MeaningOf expects, so LoraConfig's r becomes lora_r. Returns at most kMaxSettings, in
-// order of appearance. where: the file's name.
+// names that MeaningOf expects, so LoraConfig's r becomes lora_r. An
+// argument of a call that is not a literal has the value kUnknownValue. Returns at most
+// kMaxSettings, in order of appearance. where: the file's name.
 std::vector<Setting> ReadPythonText(std::string_view text, std::string_view where);
 
 }  // namespace carma::estimate

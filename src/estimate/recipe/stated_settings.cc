@@ -25,18 +25,28 @@ std::string PlainName(std::string_view name) {
 }
 
 StatedSettings::StatedSettings(const std::vector<Setting>& settings) {
-  for (std::size_t i = 0; i < settings.size(); ++i)
-    last_[PlainName(settings[i].key)] = {&settings[i], i};
+  for (std::size_t i = 0; i < settings.size(); ++i) {
+    Entries& entries = settings[i].value == kUnknownValue ? unknown_ : last_;
+    entries[PlainName(settings[i].key)] = {&settings[i], i};
+  }
 }
 
-const Setting* StatedSettings::Any(SettingNames names) const {
+const Setting* StatedSettings::Latest(const Entries& entries, SettingNames names) {
   const Entry* latest = nullptr;
   for (const std::string_view name : names) {
-    const auto found = last_.find(name);
-    if (found != last_.end() && (latest == nullptr || found->second.order > latest->order))
+    const auto found = entries.find(name);
+    if (found != entries.end() && (latest == nullptr || found->second.order > latest->order))
       latest = &found->second;
   }
   return latest == nullptr ? nullptr : latest->setting;
+}
+
+const Setting* StatedSettings::Any(SettingNames names) const {
+  return Latest(last_, names);
+}
+
+const Setting* StatedSettings::Unknown(SettingNames names) const {
+  return Latest(unknown_, names);
 }
 
 const Setting* StatedSettings::Value(SettingNames names) const {

@@ -18,7 +18,7 @@ namespace carma::estimate {
 using SettingNames = std::initializer_list<std::string_view>;
 
 // Names are case-insensitive, and '-' and '_' are equivalent. If several names have the same
-// meaning, the last setting is used.
+// meaning, the last setting is used. Only Unknown() returns settings with kUnknownValue.
 class StatedSettings {
  public:
   // The settings must outlive this object.
@@ -30,13 +30,18 @@ class StatedSettings {
   // Like Any(), but null unless the value means yes.
   const Setting* Yes(SettingNames names) const;
   bool No(SettingNames names) const;
+  // The last setting with one of these names whose value is unknown. Null if there is none.
+  const Setting* Unknown(SettingNames names) const;
 
  private:
   struct Entry {
     const Setting* setting = nullptr;
     std::size_t order = 0;
   };
-  std::map<std::string, Entry, std::less<>> last_;
+  using Entries = std::map<std::string, Entry, std::less<>>;
+  static const Setting* Latest(const Entries& entries, SettingNames names);
+  Entries last_;
+  Entries unknown_;
 };
 
 bool IsOneOf(std::string_view word, SettingNames words);
