@@ -208,20 +208,10 @@ TEST_F(FindTrainingTest, AddsLengthsAndTrlsDefaultCheckpointing) {
   const std::string trl = "trl sft --model_name_or_path small --learning_rate 1 ";
   EXPECT_EQ(Plan(Script(trl + "--max_length 512\n")).checkpointing, Checkpointing::kFull);
   EXPECT_EQ(Plan(Script(trl + "--max_seq_length 512\n")).checkpointing, Checkpointing::kNone);
-}
-
-TEST_F(FindTrainingTest, AnAutomaticTypeIsTheConfigsType) {
-  const std::string command = "python t.py --model small --lr 1 --torch_dtype ";
-  EXPECT_EQ(Plan(Script(command + "auto\n")).weights, Dtype::kBf16);
-  EXPECT_EQ(Plan(Script(command + "float32\n")).weights, Dtype::kFp32);
-}
-
-TEST_F(FindTrainingTest, FindsScriptsThatAreStartedDirectly) {
-  const std::string options = "t.py --model small --lr 1\n";
-  for (const char* start : {"./", "env A=1 ./", "uv run ", "uv run --with x --python 3.12 "})
-    EXPECT_FALSE(Script(start + options).words.empty()) << start;
-  for (const char* other : {"cp ", "git add ", "vim "})
-    EXPECT_THAT(Script(other + options).words, IsEmpty()) << other;
+  files_["/lab/fit.py"] = "args = SFTConfig(learning_rate=1)\n";
+  const TrainingFound script = Script("python fit.py --model small\n");
+  EXPECT_EQ(Plan(script).checkpointing, Checkpointing::kFull);
+  EXPECT_EQ(From(script, "seq-len"), "TRL's default");
 }
 
 TEST_F(FindTrainingTest, UnknownValuesAreReported) {
@@ -242,6 +232,27 @@ TEST_F(FindTrainingTest, UnknownValuesAreReported) {
   EXPECT_EQ(Plan(script).method, Method::kLora);
   EXPECT_THAT(script.notes, ElementsAre(HasSubstr("fit.py:3: per_device_train_batch_size: the"),
                                         HasSubstr("fit.py:4: lora_r: the value is known only")));
+}
+
+TEST_F(FindTrainingTest, FlagsOfTheScriptAreOffByDefault) {
+  files_["/lab/fit.py"] =
+      "p.add_argument('--use_lora', action='store_true')\nif a.use_lora:\n  LoraConfig(r=8)\n";
+  EXPECT_EQ(Plan(Script("python fit.py --model small --lr 1\n")).method, Method::kFull);
+  EXPECT_EQ(Plan(Script("python fit.py --model small --lr 1 --use_lora\n")).method, Method::kLora);
+}
+
+TEST_F(FindTrainingTest, AnAutomaticTypeIsTheConfigsType) {
+  const std::string command = "python t.py --model small --lr 1 --torch_dtype ";
+  EXPECT_EQ(Plan(Script(command + "auto\n")).weights, Dtype::kBf16);
+  EXPECT_EQ(Plan(Script(command + "float32\n")).weights, Dtype::kFp32);
+}
+
+TEST_F(FindTrainingTest, FindsScriptsThatAreStartedDirectly) {
+  const std::string options = "t.py --model small --lr 1\n";
+  for (const char* start : {"./", "env A=1 ./", "uv run ", "uv run --with x --python 3.12 "})
+    EXPECT_FALSE(Script(start + options).words.empty()) << start;
+  for (const char* other : {"cp ", "git add ", "vim "})
+    EXPECT_THAT(Script(other + options).words, IsEmpty()) << other;
 }
 
 TEST_F(FindTrainingTest, IgnoresPreferenceTrainingsThatAreNotModelled) {

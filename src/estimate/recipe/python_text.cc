@@ -7,6 +7,7 @@
 #include <cctype>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -91,16 +92,23 @@ class PythonReader {
       : tokens_(TokensOf(text)), where_(where) {}
 
   std::vector<Setting> Read() {
+    int depth = 0;
     for (std::size_t at = 0; at + 1 < tokens_.size() && settings_.size() < kMaxSettings; ++at) {
+      if (IsOneOf(at, "([{")) ++depth;
+      if (IsOneOf(at, ")]}")) depth = std::max(0, depth - 1);
       if (tokens_[at].kind != Kind::kName) continue;
       if (Is(at + 1, '(')) {
         ReadCall(tokens_[at].text, at + 1);
-      } else if (Is(at + 1, '=') && !Is(at + 2, '=')) {
+      } else if (Is(at + 1, ':') && (at == 0 || tokens_[at - 1].line < tokens_[at].line)) {
+        ReadField(at);
+      } else if (depth == 0 && Is(at + 1, '=') && !Is(at + 2, '=')) {
+        if (IsTokenizer(tokens_[at + 2].text) && Is(at + 3, '('))
+          tokenizers_.insert(tokens_[at].text);
         // Records variables with a literal value.
         if (auto value = ValueAt(at + 2)) {
           names_[std::string(tokens_[at].text)] = *std::move(value);
-        } else if (Continues(at + 2)) {
-          Forget(tokens_[at].text);  // LEN = LEN * 2
+        } else {
+          Forget(tokens_[at].text);
         }
       } else if (IsChanged(at)) {
         Forget(tokens_[at].text);
@@ -188,7 +196,9 @@ class PythonReader {
     // Only calls to a model's from_pretrained are relevant. Tokenizers and processors also have a
     // function with this name.
     const bool fetches = name == "from_pretrained";
-    if (fetches && !dotted.contains("Model") && !IsClassifier(dotted)) return;
+    if (fetches && !dotted.contains("Model") && !dotted.contains("For")) return;
+    // Only SFTConfig has TRL's defaults; SFTTrainer also accepts TrainingArguments.
+    if (name == "SFTConfig") Emit(std::string(kTrainerKind), "sft", line);
     if (fetches && dotted.starts_with("Fast")) Emit(std::string(kUnsloth), "true", line);
     if (fetches) {
       if (IsClassifier(dotted)) Emit("class_head", "true", line);
@@ -200,9 +210,10 @@ class PythonReader {
 
   // Returns true if the call creates or runs a tokenizer: tokenizer(texts, max_length=128) or
   // AutoTokenizer.from_pretrained(…, model_max_length=128).
-  static bool IsTokenizer(std::string_view dotted) {
+  bool IsTokenizer(std::string_view dotted) const {
     const std::string name = base::ToLower(dotted);
-    return name.contains("tokenizer") || name.ends_with("encode_plus");
+    return tokenizers_.contains(dotted) || name.contains("tokenizer") ||
+           name.ends_with("encode_plus");
   }
   void ReadTokenizer(std::size_t open, bool fetches) {
     const std::size_t before = settings_.size();
@@ -245,27 +256,57 @@ class PythonReader {
     }
   }
 
-  // Reads add_argument("--name", …, default=value).
-  void ReadArgument(std::size_t open) {
-    std::string name;
+  // The value of the call's argument with this name. Empty if it is not a literal.
+  std::optional<std::string> Named(std::size_t open, std::string_view name) const {
     int depth = 0;
     for (std::size_t at = open; at < CallEnd(open); ++at) {
-      if (Is(at, '(') || Is(at, '[')) ++depth;
-      if ((Is(at, ')') || Is(at, ']')) && --depth == 0) return;
-      if (depth != 1) continue;
-      const Token& token = tokens_[at];
-      if (name.empty() && token.kind == Kind::kText && token.text.starts_with("--"))
-        name = token.text.substr(2);
-      const bool told = token.kind == Kind::kName && token.text == "default" && Is(at + 1, '=');
-      if (!told || name.empty()) continue;
-      if (auto value = ValueAt(at + 2); value && *value != "None")
-        Emit(name, *std::move(value), token.line);
+      if (IsOneOf(at, "([{")) ++depth;
+      if (IsOneOf(at, ")]}") && --depth == 0) break;
+      if (depth == 1 && tokens_[at].kind == Kind::kName && tokens_[at].text == name &&
+          Is(at + 1, '='))
+        return ValueAt(at + 2);
+    }
+    return std::nullopt;
+  }
+
+  void EmitDefault(std::string_view name, const std::optional<std::string>& value, int line) {
+    if (value && *value != "None" && settings_.size() < kMaxSettings)
+      Emit(std::string(name), *value, line);
+  }
+
+  // Reads add_argument("-n", "--name", …, default=value). A flag is off by default.
+  void ReadArgument(std::size_t open) {
+    std::size_t at = open + 1;
+    while ((tokens_[at].kind == Kind::kText && !tokens_[at].text.starts_with("--")) || Is(at, ','))
+      ++at;
+    if (tokens_[at].kind != Kind::kText) return;
+    std::optional<std::string> value = Named(open, "default");
+    if (!value && Named(open, "action") == "store_true") value = "False";
+    EmitDefault(tokens_[at].text.substr(2), value, tokens_[at].line);
+  }
+
+  // Reads "name: type = value" at the beginning of a line: a field of a dataclass, or a parameter
+  // of a function. The value may be field(default=…).
+  void ReadField(std::size_t at) {
+    const Token& name = tokens_[at];
+    int depth = 0;
+    for (at += 2; tokens_[at].kind != Kind::kEnd && tokens_[at].line == name.line; ++at) {
+      if (IsOneOf(at, "([{")) ++depth;
+      if (IsOneOf(at, ")]}")) --depth;
+      if (depth < 0 || (depth == 0 && Is(at, ','))) return;
+      if (depth > 0 || !Is(at, '=')) continue;
+      const bool field =
+          Is(at + 2, '(') && base::ToLower(LastName(tokens_[at + 1].text)) == "field";
+      const auto value = field ? Named(at + 2, "default") : ValueAt(at + 1);
+      if (value) names_[std::string(name.text)] = *value;
+      return EmitDefault(name.text, value, name.line);
     }
   }
 
   std::vector<Token> tokens_;
   std::string_view where_;
   std::map<std::string, std::string, std::less<>> names_;
+  std::set<std::string_view> tokenizers_;  // variables
   std::vector<Setting> settings_;
 };
 
