@@ -110,9 +110,7 @@ class Finder {
     AddProgram(launch.program, folder, settings);
     for (const std::string& file : launch.files) AddFile(file, folder, "", settings);
     AddHydra(launch, folder, settings);
-    for (const Setting& setting : launch.launcher) {
-      if (setting.key == "config_file") AddFile(setting.value, folder, "", settings);
-    }
+    AddAccelerate(launch, folder, settings);
     settings.insert(settings.end(), launch.launcher.begin(), launch.launcher.end());
     settings.insert(settings.end(), launch.options.begin(), launch.options.end());
     if (IsOfTorchtitan(settings)) return LookAtTorchtitan(settings, command, folder);
@@ -154,6 +152,16 @@ class Finder {
     std::vector<std::string> notes;
     for (task::TrainingWord& word : more) AddIfValid(std::move(word), words, notes);
     for (std::string& note : notes) Note(std::move(note));
+  }
+
+  // Adds the configuration file given to the launcher. Without one, "accelerate launch" reads the
+  // file that "accelerate config" writes.
+  void AddAccelerate(const Launch& launch, const std::string& folder,
+                     std::vector<Setting>& settings) {
+    const Setting* named = StatedSettings(launch.launcher).Any({"config_file"});
+    if (named != nullptr) return AddFile(named->value, folder, "", settings);
+    const std::string usual = Cache() + "/accelerate/default_config.yaml";
+    if (launch.accelerates && Read(usual, kMaxConfigBytes)) AddFile(usual, folder, "", settings);
   }
 
   // Adds the configuration file of a script that uses Hydra. The file is named by --config-path
@@ -332,17 +340,18 @@ class Finder {
     std::string escaped = name;
     if (const std::size_t slash = escaped.find('/'); slash != std::string::npos)
       escaped.replace(slash, 1, "--");
-    const std::string folder = Cache() + "/models--" + escaped;
+    const std::string own = Variable("HF_HUB_CACHE");
+    const std::string folder = (own.empty() ? Cache() + "/hub" : own) + "/models--" + escaped;
     const Result<std::string> text = Read(folder + "/refs/main", 1000);
     if (!text || !IsRevision(base::Trim(*text))) return "";
     return fmt::format("{}/snapshots/{}", folder, base::Trim(*text));
   }
 
+  // Hugging Face's folder, which contains the caches of its programs.
   std::string Cache() const {
-    if (const std::string own = Variable("HF_HUB_CACHE"); !own.empty()) return own;
-    if (const std::string home = Variable("HF_HOME"); !home.empty()) return home + "/hub";
+    if (std::string home = Variable("HF_HOME"); !home.empty()) return Below("", home);
     const std::string shared = Variable("XDG_CACHE_HOME");
-    return (shared.empty() ? Variable("HOME") + "/.cache" : shared) + "/huggingface/hub";
+    return (shared.empty() ? Variable("HOME") + "/.cache" : shared) + "/huggingface";
   }
 
   std::string Variable(const std::string& name) const {

@@ -129,6 +129,12 @@ TEST_F(FindTrainingTest, ReadsLaunchersAndTheirFiles) {
   EXPECT_TRUE(plan.lora_targets.query && plan.lora_targets.value && !plan.lora_targets.key);
   EXPECT_EQ(plan.weights, Dtype::kBf16);
   EXPECT_EQ(From(accelerated, "gpus"), "acc.yaml:6: num_processes");
+  files_["/home/ann/.cache/huggingface/accelerate/default_config.yaml"] =
+      "mixed_precision: bf16\nnum_processes: 2\n";
+  const TrainingFound usual =
+      Command({"accelerate", "launch", "t.py", "--model", "small", "--lr", "1"});
+  EXPECT_EQ(From(usual, "amp"), "default_config.yaml:1: mixed_precision");
+  EXPECT_FALSE(Plan(Command({"python", "t.py", "--model", "small", "--lr", "1"})).amp);
   const TrainingPlan torchrun = Plan(
       Command({"env", "X=1", "torchrun", "--standalone", "--nproc-per-node=8", "-m", "lab.train",
                "--model", "small", "--lr", "1", "--fsdp", "full_shard auto_wrap"}));

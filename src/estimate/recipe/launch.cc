@@ -95,6 +95,7 @@ class CommandReader {
     if (name == "accelerate" && !Next("launch")) return false;
     if (name == "torchrun" || name == "accelerate" || name == "accelerate-launch" ||
         name == "deepspeed") {
+      launch_.accelerates = name.starts_with("accelerate");
       ReadLauncherOptions();
       return ReadProgram();
     }
@@ -143,6 +144,7 @@ class CommandReader {
     const std::string module = words_[at_++].text;
     if (IsOneOf(module, {"torch.distributed.run", "torch.distributed.launch",
                          "accelerate.commands.launch", "deepspeed.launcher.runner"})) {
+      launch_.accelerates = module.starts_with("accelerate");
       ReadLauncherOptions();
       return ReadProgram();
     }

@@ -14,6 +14,7 @@ namespace carma::estimate {
 
 struct Launch {
   Framework framework = Framework::kTrainer;
+  bool accelerates = false;        // started by accelerate
   std::string program;             // the script or module that trains
   std::vector<Setting> launcher;   // options of torchrun, accelerate, deepspeed
   std::vector<Setting> options;    // program options
