@@ -6,6 +6,7 @@
 #include <cctype>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "base/text.h"
@@ -89,7 +90,7 @@ class Finder {
       return LookAtLaunch(*launch, command, folder);
     if (depth >= kMaxNesting) return;
     const std::optional<NestedScript> nested = NestedScriptOf(command.words);
-    if (!nested) return;
+    if (!nested || ++scripts_ > kMaxTrainingFiles) return;
     // A command's environment contains exported variables and variables set in front of the command
     // (CONFIG_FILE=x ./run_train.sh).
     std::map<std::string, std::string> inside = command.settings;
@@ -105,6 +106,8 @@ class Finder {
   // ---- a training run ----
 
   void LookAtLaunch(const Launch& launch, const ShellCommand& command, const std::string& folder) {
+    constexpr int kMostReads = 1'000;
+    if (reads_ > kMostReads) return Note("only the first training runs of the script are read");
     std::vector<Setting> settings;
     TrainingWords words;
     AddProgram(launch.program, folder, settings);
@@ -394,19 +397,26 @@ class Finder {
   Result<std::string> Read(const std::string& path, std::size_t max_bytes) {
     const bool readable = path.starts_with('/') && path.size() <= kMaxPathBytes &&
                           base::IsUtf8(path) && !base::HasControls(path);
-    if (!readable || ++files_ > kMaxTrainingFiles)
+    const bool more = files_.size() < kMaxTrainingFiles || files_.contains(path);
+    if (!readable || !more)
       return NotFound("{}: the file cannot be read", base::Printable(path, 200));
+    ++reads_;
+    files_.insert(path);
     return read_(path, max_bytes);
   }
 
   void Note(std::string text) {
     constexpr std::size_t kMostNotes = 20;
-    if (best_.notes.size() < kMostNotes) best_.notes.push_back(base::Printable(text, 500));
+    text = base::Printable(text, 500);
+    const bool known = std::ranges::find(best_.notes, text) != best_.notes.end();
+    if (!known && best_.notes.size() < kMostNotes) best_.notes.push_back(std::move(text));
   }
 
   const task::TaskSpec& spec_;
   const FileReader& read_;
-  int files_ = 0;
+  std::set<std::string> files_;
+  int reads_ = 0;    // including files read before
+  int scripts_ = 0;  // nested ones, also if they were read before
   std::int64_t most_mib_ = -1;
   TrainingFound best_;
 };

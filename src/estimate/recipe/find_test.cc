@@ -407,6 +407,13 @@ TEST_F(FindTrainingTest, ChoosesTheTrainingThatNeedsTheMostMemory) {
       "python t.py --model small --lr 1 --max_length 8192\n"
       "python t.py --model small --lr 1 --max_length 512\n");
   EXPECT_EQ(Plan(found).sequence, 8192);
+  std::string runs;
+  for (int n = 1; n <= 60; ++n)
+    runs += "python t.py --model lab/small --lr 1 --per_device_train_batch_size " +
+            std::to_string(n) + "\n";
+  const TrainingFound many = Script(runs);
+  EXPECT_EQ(Plan(many).batch, 60) << "files that were read before do not count again";
+  EXPECT_THAT(many.notes, IsEmpty());
 }
 
 TEST_F(FindTrainingTest, IgnoresCommandsWithoutATransformerTraining) {
