@@ -77,7 +77,8 @@ class Finder {
                     const std::vector<std::string>& args, const std::string& folder,
                     const std::map<std::string, std::string>& environment, int depth) {
     if (text.size() > task::kMaxScriptBytes) return;
-    for (const ShellCommand& command : CommandsOf(text, args, environment)) {
+    for (ShellCommand& command : CommandsOf(text, args, environment)) {
+      if (depth > 0) command.settings.insert(environment.begin(), environment.end());
       const std::string place = name.empty() ? "" : fmt::format("{}:{}", name, command.line);
       LookAtCommand(command, place, Below(folder, command.folder), depth);
     }
@@ -108,6 +109,7 @@ class Finder {
   void LookAtLaunch(const Launch& launch, const ShellCommand& command, const std::string& folder) {
     constexpr int kMostReads = 1'000;
     if (reads_ > kMostReads) return Note("only the first training runs of the script are read");
+    variables_ = command.settings;
     std::vector<Setting> settings;
     TrainingWords words;
     AddProgram(launch.program, folder, settings);
@@ -116,7 +118,7 @@ class Finder {
     AddAccelerate(launch, folder, settings);
     settings.insert(settings.end(), launch.launcher.begin(), launch.launcher.end());
     settings.insert(settings.end(), launch.options.begin(), launch.options.end());
-    if (IsOfTorchtitan(settings)) return LookAtTorchtitan(settings, command, folder);
+    if (IsOfTorchtitan(settings)) return LookAtTorchtitan(settings, folder);
     AddNamedFiles(folder, settings, words);
     AddPlainNames(settings);
     Framework framework = launch.framework;
@@ -146,7 +148,7 @@ class Finder {
     meaning.words.insert(meaning.words.end(), words.begin(), words.end());
     if (path.ends_with("/unet/config.json") || path.ends_with("/transformer/config.json"))
       AddDiffusion(std::string(base::BaseName(launch.program)), settings, meaning.words);
-    AddAllocator(command, meaning.words);
+    AddAllocator(meaning.words);
     Judge(path, std::move(meaning));
   }
 
@@ -209,8 +211,7 @@ class Finder {
     }
   }
 
-  void LookAtTorchtitan(const std::vector<Setting>& settings, const ShellCommand& command,
-                        const std::string& folder) {
+  void LookAtTorchtitan(const std::vector<Setting>& settings, const std::string& folder) {
     TorchtitanPlan plan = ReadTorchtitan(settings);
     for (std::string& note : plan.notes) Note(std::move(note));
     Meaning meaning;
@@ -221,16 +222,14 @@ class Finder {
       return Note("the training settings do not name the folder that contains the model's files");
     const std::string path = ConfigOf(meaning, folder, true, meaning.words);
     if (path.empty()) return;
-    AddAllocator(command, meaning.words);
+    AddAllocator(meaning.words);
     Judge(path, std::move(meaning));
   }
 
   // Adds words for PyTorch's allocator, which is configured by environment variables.
-  void AddAllocator(const ShellCommand& command, TrainingWords& words) const {
+  void AddAllocator(TrainingWords& words) const {
     for (const char* const name : {"PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF"}) {
-      const auto own = command.settings.find(name);
-      const std::string value = own != command.settings.end() ? own->second : Variable(name);
-      if (value.contains("expandable_segments:True"))
+      if (Variable(name).contains("expandable_segments:True"))
         words.push_back({"expandable-segments", "on", name});
     }
   }
@@ -358,6 +357,7 @@ class Finder {
   }
 
   std::string Variable(const std::string& name) const {
+    if (const auto own = variables_.find(name); own != variables_.end()) return own->second;
     const auto found = spec_.environment.find(name);
     return found == spec_.environment.end() ? "" : found->second;
   }
@@ -414,6 +414,7 @@ class Finder {
 
   const task::TaskSpec& spec_;
   const FileReader& read_;
+  std::map<std::string, std::string> variables_;  // set by the script for the current run
   std::set<std::string> files_;
   int reads_ = 0;    // including files read before
   int scripts_ = 0;  // nested ones, also if they were read before

@@ -393,6 +393,15 @@ TEST_F(FindTrainingTest, ReadsTheAllocatorsSetting) {
   EXPECT_TRUE(Plan(Script("export " + setting + "\n" + command)).expandable_segments);
 }
 
+TEST_F(FindTrainingTest, FindsModelsInTheCacheThatTheScriptNames) {
+  files_["/scratch/hub/models--lab--far/refs/main"] = "0a1b\n";
+  files_["/scratch/hub/models--lab--far/snapshots/0a1b/config.json"] = kSmall;
+  files_["/lab/inner.sh"] = "python t.py --model lab/far --lr 1\n";
+  EXPECT_FALSE(Script("export HF_HOME=/scratch\nbash inner.sh\n").words.empty());
+  EXPECT_FALSE(Script("HF_HUB_CACHE=/scratch/hub bash inner.sh\n").words.empty());
+  EXPECT_THAT(Script("bash inner.sh\n").words, IsEmpty());
+}
+
 TEST_F(FindTrainingTest, FollowsScriptsThatStartScripts) {
   files_["/lab/inner.sh"] = "python t.py --model_name_or_path $1 --num_train_epochs 3\n";
   EXPECT_FALSE(Script("bash inner.sh small\n").words.empty());
