@@ -251,6 +251,7 @@ TEST_F(FindTrainingTest, AnAutomaticTypeIsTheConfigsType) {
   const std::string command = "python t.py --model small --lr 1 --torch_dtype ";
   EXPECT_EQ(Plan(Script(command + "auto\n")).weights, Dtype::kBf16);
   EXPECT_EQ(Plan(Script(command + "float32\n")).weights, Dtype::kFp32);
+  EXPECT_EQ(Plan(Script(command + "bfloat16 --precision 16-mixed\n")).weights, Dtype::kBf16);
 }
 
 TEST_F(FindTrainingTest, FindsScriptsThatAreStartedDirectly) {

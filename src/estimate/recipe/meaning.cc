@@ -289,8 +289,9 @@ class Reader {
     // "auto" means as in config.json.
     const Setting* stated = said_.Any({"torch_dtype", "dtype", "model_dtype"});
     if (stated != nullptr && stated->value == "auto") return;
-    const Setting* dtype = said_.Value(
-        {"torch_dtype", "dtype", "model_dtype", "precision", "params_dtype", "load_dtype"});
+    const Setting* dtype =
+        said_.Value({"torch_dtype", "dtype", "model_dtype", "params_dtype", "load_dtype"});
+    if (dtype == nullptr) dtype = said_.Value({"precision"});
     if (dtype != nullptr) {
       const std::string word = DtypeWord(dtype->value);
       if (!word.empty()) return Add("weights", word, *dtype);
