@@ -183,6 +183,9 @@ TEST_F(FindTrainingTest, ReadsConfigurationsOfFrameworks) {
   EXPECT_EQ(plan.optimizer, StepOptimizer::kAdamFused);
   EXPECT_EQ(plan.data_parallel, DataParallel::kFsdp);
   EXPECT_EQ(plan.ranks, 2);
+  plan = Plan(
+      Script("tune run lora_finetune_single_device --config llama3/8B_lora model_dir=small\n"));
+  EXPECT_EQ(plan.method, Method::kLora) << "the recipe's name says so";
 }
 
 TEST_F(FindTrainingTest, ReadsTheTrainingScriptAsText) {

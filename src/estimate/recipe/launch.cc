@@ -111,6 +111,8 @@ class CommandReader {
     launch_.program = words_[at_++].text;
     if (launch_.program.contains("distributed"))
       launch_.launcher.push_back({"distributed_recipe", "yes", Place("recipe")});
+    if (launch_.program.contains("lora"))
+      launch_.launcher.push_back({"use_lora", "yes", Place("recipe")});
     return true;
   }
 
