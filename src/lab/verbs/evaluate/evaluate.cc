@@ -107,9 +107,9 @@ std::string TableOf(const std::vector<Evaluated>& all, const EvaluateFlags& flag
          fmt::format(
              "\nShares in %. UNDER, >5%, >10%: predicted more than 0, 5 or 10 % below the "
              "measurement.\nOVER: mean over-prediction of the point. 1 GIB, 8 GIB: prediction and "
-             "measurement fall into\nthe same class of this width. COVERED, BOUND OVER: the bound "
-             "at {} %. NONE: runs without a\nprediction. OOM SEEN: censored runs predicted above "
-             "{} MiB; no other column counts them.\n",
+             "measurement fall into\nthe same class of this width. COVERED: runs within the {} % "
+             "bound. BOUND OVER: mean excess of\nthat bound. NONE: runs without a prediction. OOM "
+             "SEEN: censored runs predicted above {} MiB;\nno other column counts them.\n",
              100 * flags.coverage, flags.card_mib);
 }
 

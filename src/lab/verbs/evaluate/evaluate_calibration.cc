@@ -66,10 +66,10 @@ std::string TextOf(const std::vector<Taught>& all, double coverage) {
                {each.site.reason}});
   }
   return table.Text(ScreenOf(stdout)) + fmt::format(
-                                            "\nOWN ERR, OTHERS: mean error in % for the runs "
-                                            "learned from and for all other runs.\n"
-                                            "COVERED, OVER: the bound at {:g} % on the other runs. "
-                                            "THEN: the same after learning.\n"
+                                            "\nOWN ERR, OTHERS: mean error in % on the runs "
+                                            "learned from and on all other runs.\n"
+                                            "COVERED, OVER: other runs within the {:g} % bound, "
+                                            "and its mean excess. THEN: after learning.\n"
                                             "Mean errors rise by at most {:.2f}; at least {:.1f} % "
                                             "of the other runs are covered.\n",
                                             100 * coverage, 100 * worse, 100 * least);

@@ -98,8 +98,9 @@ std::string TableOf(const std::vector<Evaluated>& all, double coverage) {
          fmt::format(
              "\nShares in %. MEMORY: the kind of memory that the source measured; if unstated, the "
              "comparison uses\nwhat nvidia-smi would show. UNDER, >10%: rows predicted more than 0 "
-             "or 10 % below the measurement.\nCOVERED, BOUND OVER: the bound at {:g} %. NONE: rows "
-             "with too little information or a method\nthat is not modelled.\n",
+             "or 10 % below the measurement.\nCOVERED: rows within the {:g} % bound. BOUND OVER: "
+             "mean excess of that bound. NONE: rows with too\nlittle information or a method that "
+             "is not modelled.\n",
              100 * coverage);
 }
 
@@ -219,7 +220,8 @@ std::string SweepTable(const std::vector<Evaluated>& all) {
          "  from two smaller      a batch at least twice as large, from two smaller ones\n"
          "  GPU left out          one batch size, from runs on another GPU type\n"
          "  sample, GPU left out  memory per sample, from another GPU type\n"
-         "COVERED, BOUND OVER: the bound at 95 %. NONE: too far from the measured runs.\n";
+         "COVERED: runs within the 95 % bound. BOUND OVER: mean excess of that bound. NONE: runs "
+         "too far\nfrom the measured ones to be predicted.\n";
 }
 
 void EvaluateSweeps(Context& context, const EvaluateFlags& flags) {

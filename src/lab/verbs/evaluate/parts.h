@@ -75,8 +75,8 @@ std::vector<estimate::Outcome> AnswersOf(const estimate::Estimator& estimator,
 // kInvalid if the family has no runs.
 Result<estimate::Site> LearnFrom(const estimate::DataSet& set, const std::string& family);
 
-// --calibrate: one row per family, with the errors on its own runs and on all others, for the
-// shipped and for the calibrated constants.
+// Implements --calibrate: one row per family, with the errors of the shipped and of the learned
+// constants on the family's own runs and on all other runs.
 void EvaluateCalibration(Context& context, const estimate::DataSet& set, double coverage);
 
 }  // namespace carma::cli
