@@ -66,7 +66,7 @@ const Line kLines[] = {
      [](const Metrics& m) { return m.lost_share; }, PercentText, false},
     {"users' stretch, Jain index", "jain", [](const Metrics& m) { return m.jain; }, TimesText,
      false},
-    {"longest mean wait of a user", "worst_user_waiting_s",
+    {"longest mean wait of any user", "worst_user_waiting_s",
      [](const Metrics& m) { return m.worst_user_waiting_s; }, SpanText, false},
     {"GPU memory in use, mean", "memory_used_mib",
      [](const Metrics& m) { return m.memory_used_mib; }, GibText},

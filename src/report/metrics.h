@@ -121,7 +121,7 @@ struct Metrics {
   // The next three values are set only if there are two or more users.
   std::vector<UserMetrics> users;  // sorted by name
   std::optional<double> jain;      // Jain's index of the users' mean stretches; 1: equal
-  std::optional<double> worst_user_waiting_s;  // longest mean wait of a user
+  std::optional<double> worst_user_waiting_s;  // longest mean wait of any user
 
   // GPU metrics over [first_submitted, last_ended]: means over time and GPUs; absent if not
   // reported.

@@ -73,7 +73,7 @@ std::string SrunMistake(const std::vector<std::string>& words, std::size_t at) {
     if (known->name == "label") return "CARMA's srun does not label lines";
     std::string value = option->value.value_or("");
     if (known->takes_value && !option->value && at + 1 < words.size()) value = words[++at];
-    if (value.contains("%s")) return "'%s' is the same for every srun in CARMA";
+    if (value.contains("%s")) return "in CARMA, '%s' is the same for every srun";
     const auto nodes = base::ParseInt(value.substr(0, value.find('-')));
     if (known->name == "nodes" && nodes && *nodes > 1)
       return "srun on " + base::Printable(value, 20) + " nodes fails: this is a single server";

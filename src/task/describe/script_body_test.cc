@@ -24,7 +24,7 @@ TEST(BodyWarnings, WarnsAboutCommandsThatWouldFail) {
        "job.sh:2: in CARMA, a requeued task keeps its output file"},
       {"#!/bin/bash\nscontrol requeuehold 1\n", "job.sh:2: 'scontrol requeuehold' fails in CARMA"},
       {"#!/bin/bash\nsrun -l x\n", "job.sh:2: CARMA's srun does not label lines"},
-      {"#!/bin/bash\nsrun -o %s x\n", "job.sh:2: '%s' is the same for every srun in CARMA"},
+      {"#!/bin/bash\nsrun -o %s x\n", "job.sh:2: in CARMA, '%s' is the same for every srun"},
       {"#!/bin/bash\nsbatch -d singleton $0\n",
        "job.sh:2: CARMA's sbatch does not accept --dependency=sing"},
       {"#!/bin/bash\nexport CUDA_VISIBLE_DEVICES=0,1\n", "job.sh:2: sets CUDA_VISIBLE_DEVICES"},

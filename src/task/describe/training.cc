@@ -57,7 +57,7 @@ constexpr TrainingOption kOptions[] = {
     {"megatron", "",
      "Megatron or NeMo: fp32 gradients and master weights; with zero1: its "
      "distributed optimizer"},
-    {"offload", "LIST", "what is moved to host memory: optimizer, params, activations"},
+    {"offload", "LIST", "move to host memory: optimizer, params, activations"},
     {"tp", "N", "GPUs that share each matrix (default: 1)"},
     {"sequence-parallel", "", "with --tp: also split norms and residual stream"},
     {"ep", "N", "data-parallel GPUs that share the experts (default: 1)"},

@@ -85,7 +85,7 @@ Result<Part> ValidateTrace(Context& context, const ValidateFlags& flags,
   auto comparisons = sim::Validate(*published, cluster, arrivals, options);
   line.End();
   if (!comparisons) return std::unexpected(comparisons.error());
-  return Part{fmt::format("{}: {} of each policy, {:.0f} % noise on durations, simulated",
+  return Part{fmt::format("{}: {} of each policy simulated, with {:.0f} % noise on durations",
                           sim::PublishedTraceName(*published), base::Counted(flags.runs, "run"),
                           flags.noise * 100),
               *std::move(comparisons)};
