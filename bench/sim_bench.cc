@@ -146,8 +146,8 @@ void BM_Published(benchmark::State& state) {
 }
 BENCHMARK(BM_Published)->ArgName("copies")->Arg(1)->Arg(16)->Unit(benchmark::kMillisecond);
 
-// Runs `copies` copies of the trace on 1000 GPUs under carmad's rules, which decide at every event,
-// by claims alone.
+// Runs `copies` copies of the trace on 1000 GPUs under carmad's rules, which decide at every event.
+// No samples are taken, so decisions are based on claims alone.
 void BM_OwnRules(benchmark::State& state) {
   const Cluster cluster = Must(ParseCluster("125 * dgx-a100"));
   std::vector<Arrival> arrivals;

@@ -190,8 +190,8 @@ class Session : public std::enable_shared_from_this<Session> {
     ReadBody();
   }
 
-  // Counts the announced bytes immediately, so that a user cannot exhaust the memory with
-  // incomplete bodies.
+  // Counts the declared size immediately, so that a user cannot exhaust the memory with incomplete
+  // bodies.
   std::size_t AnnouncedBytes() const {
     const auto length = parser_->content_length();
     if (length) return static_cast<std::size_t>(std::min<std::uint64_t>(*length, kMaxBodyBytes));

@@ -36,7 +36,7 @@ Key OfMember(const char* name, const char* meaning, const Kind<T>& kind, Takes t
           kind.trouble};
 }
 
-// at: a function that returns the member of a Settings object, which may be const.
+// at: returns the key's member of a Settings object, const or not.
 template <class T, class At>
 Key Of(const char* name, const char* meaning, const Kind<T>& kind, At at,
        Takes takes = Takes::kLive) {

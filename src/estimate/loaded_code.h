@@ -36,7 +36,7 @@ LoadedCode CodeOf(double shipped_mib);
 
 // The loading mode whose shipped base (kPlain) is closer to base_mib.
 Loading LoadingOfBase(double base_mib);
-// base_mib plus the memory of the libraries in the loading mode LoadingOfBase(base_mib).
+// base_mib plus the memory of the libraries, if they are loaded as in LoadingOfBase(base_mib).
 double OnBaseMib(double base_mib, Libraries libraries);
 
 }  // namespace carma::estimate

@@ -121,7 +121,7 @@ void DmonReader::Poll(base::Time now) {
   if (looked_away) last_row_ = now;  // restarts the silence timer
   if (!ReadAll(now, !looked_away)) {
     Stop(now, options_.program + " dmon has ended");
-    // Without a pause, because the list of GPUs is waiting for the first row.
+    // Starts at once, because the list of GPUs is waiting for the first row.
     if (RequestFewer()) Start(now);
     return;
   }

@@ -58,8 +58,8 @@ Result<Unit> FindNvmlDevicesAgain(NvmlCalls& calls, std::span<NvmlDevice* const>
 ReadResult<Unit> ReadNvmlMemory(NvmlCalls& calls, nvml::Device handle, const std::string& gpu,
                                 Reading& reading);
 
-// Whether the GPU is divided into instances; empty if it is not reported. Fails only if the GPU or
-// the driver is lost.
+// Whether the GPU is divided into instances; empty if the driver does not report it. Fails only if
+// the GPU or the driver is lost.
 ReadResult<std::optional<bool>> AskMig(NvmlCalls& calls, nvml::Device board,
                                        const std::string& uuid);
 

@@ -24,9 +24,9 @@ struct Symbol {
 // The functions of one library. A function is null if the library lacks it.
 class NvmlApi {
   Symbol Named(const char* word) const { return {find_(word)}; }
-  // The newest function that lists processes as ProcessInfo. Drivers 535.43 to 535.86 fill longer
-  // entries under the name "_v3" (NVIDIA/go-nvml issue 75); only these have the second function but
-  // not the third. Drivers 535.86.10 to 535.98 have no "_v3".
+  // The newest function that lists processes as ProcessInfo. In drivers 535.43 to 535.86, "_v3"
+  // fills longer entries (NVIDIA/go-nvml issue 75). Of the two functions looked up below, only
+  // these drivers have just the first. Drivers 535.86.10 to 535.98 have no "_v3".
   Symbol Listing(const char* v3, const char* v2) const {
     const bool longer = find_("nvmlDeviceGetConfComputeMemSizeInfo") != nullptr &&
                         find_("nvmlDeviceGetRunningProcessDetailList") == nullptr;

@@ -1,5 +1,5 @@
-// Finds the GPUs of one list of devices in a list from another time. A GPU that could not be
-// described has a single entry in a list, even if it is divided into MIG instances.
+// Matches the GPUs in a list of devices with those in a list made at another time. A GPU that could
+// not be described has a single entry in a list, even if it is divided into MIG instances.
 #pragma once
 
 #include <span>
@@ -27,7 +27,7 @@ bool IsUnidentified(const DeviceInfo& device);
 // True if the driver described the device. The device may still be unusable, such as a GPU without
 // instances or an instance that shares its memory.
 bool IsDescribed(const DeviceInfo& device);
-// True if this may be the only entry for several instances of a GPU.
+// True if this entry may stand for all instances of a GPU that could not be described.
 bool StandsForOthers(const DeviceInfo& device);
 // The entry for `device` among the entries of its GPU at another time: the entry with its UUID or,
 // failing that, one that may stand for it. Null if there is none. If `device` is a GPU without a

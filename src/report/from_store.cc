@@ -77,7 +77,7 @@ void StoreRun::Add(const store::StoredTask& stored) {
   if (core::IsFinal(record.state)) {
     task.ended = record.ended;
     task.forecasts = ForecastsOf(record);
-    // Without the task's own output, because reports are visible to all users.
+    // Omits the task's own output, because reports are visible to all users.
     if (record.state != TaskState::kSucceeded)
       task.reason = core::PublicText(record.reason.code, *record.reason.text);
   }

@@ -47,8 +47,8 @@ std::vector<Finding> CheckSettings(const std::string& root, const config::Settin
 // off.
 std::vector<Finding> CheckNotices(const std::string& root, const config::Settings& settings);
 
-// Checks that monitor.kernel_log, below the folder `root`, can be opened. Empty if it can be, or if
-// it is not used.
+// Checks that monitor.kernel_log can be opened below the folder `root`. Empty if it can, or if no
+// kernel log is configured.
 std::vector<Finding> CheckKernelLog(const std::string& root, const config::Settings& settings);
 
 // Checks that the file named by estimate.profiles (which must be set) is valid and useful for tasks

@@ -1,4 +1,5 @@
-// The core's input and output. Events report what happened; actions tell the shell what to do.
+// The core's input and output. Events report what happened; actions tell the shell (the daemon or
+// the simulator) what to do.
 #pragma once
 
 #include <memory>

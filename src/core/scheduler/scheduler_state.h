@@ -1,10 +1,10 @@
 // The scheduler's state; private to core. Its members are the records, the event handlers (On) and
-// the steps of a task's life. Functions of the state make the decisions, with one header for each
-// subject: waiting.h (positions of waiting tasks), line.h and best_first.h (which task starts
-// next), placement.h (on which GPUs), host_line.h (the machine's cores and memory), recovery.h (out
-// of memory), time_slices.h (time slices, preemption, server shutdown), learning.h (lessons from
-// running tasks), repeats.h (tasks that keep restarting), expecting.h (expected starts), explain.h
-// (reasons), books.h (consistency).
+// the steps of a task's life. Free functions that take the state make the decisions; each subject
+// has its own header: waiting.h (positions of waiting tasks), line.h and best_first.h (which task
+// starts next), placement.h (on which GPUs), host_line.h (the machine's cores and memory),
+// recovery.h (out of memory), time_slices.h (time slices, preemption, server shutdown), learning.h
+// (lessons from running tasks), repeats.h (tasks that keep restarting), expecting.h (expected
+// starts), explain.h (reasons), books.h (consistency).
 #pragma once
 
 #include <limits>

@@ -1,4 +1,5 @@
-// The scheduler together with its next wake-up time, for shells that advance the clock themselves.
+// The scheduler together with its next wake-up time, for simulators, which advance the clock
+// themselves.
 #pragma once
 
 #include <optional>

@@ -16,8 +16,8 @@ namespace carma::daemon {
 
 namespace {
 
-// In a share, a task counts as one, plus one for each dependency (which must be looked up) and one
-// for every kBytesPerTask bytes of its description.
+// Towards EngineOptions::turn_share, a task counts as one, plus one for each dependency (which must
+// be looked up) and one for every kBytesPerTask bytes of its description.
 constexpr std::size_t kBytesPerTask = 8192;
 // Maximum number of remembered output files; if it is exceeded, all are forgotten.
 constexpr std::size_t kMostOutputs = 20'000;
@@ -96,7 +96,7 @@ Result<Unit> Intake::AcceptShare(std::vector<core::Event>& events) {
   return ok ? told : ok;
 }
 
-// ---- submissions that fit into a share ----
+// ---- submissions that fit into one turn ----
 
 // Invalid submissions are refused before any row is written, because all valid ones are stored in a
 // single commit. If that fails, none is accepted.
@@ -186,7 +186,7 @@ Result<Submitted> Intake::Accept(const Submission& submission,
   return Submitted{.first = first, .count = count, .warning = std::move(warning)};
 }
 
-// ---- submissions larger than a share ----
+// ---- larger submissions ----
 
 Result<Unit> Intake::AcceptPiece() {
   Arrival& arrival = large_.front();

@@ -68,9 +68,10 @@ class Intake {
 
   // Queues a submission for AcceptShare() or RefuseAll().
   void Submit(TaskList tasks, const Submitter& submitter, Answer answer);
-  // Stores a share of the waiting submissions and reports which of them were accepted or refused.
-  // Adds TaskSubmitted to `events` for a share of the accepted tasks. Returns kIo if the store
-  // failed. This share is then refused, but tasks accepted earlier still reach the core.
+  // Stores as many waiting submissions as one turn allows (EngineOptions::turn_share) and reports
+  // which of them were accepted or refused. Adds TaskSubmitted to `events` for about as many
+  // accepted tasks. Returns kIo if the store failed. The submissions being stored are then refused,
+  // but tasks accepted earlier still reach the core.
   //
   // Each submission is checked separately and refused with
   // - kInvalid if it has no tasks, names an unknown class or exceeds a limit;
@@ -197,7 +198,7 @@ class Intake {
   base::Clock& clock_;
   base::CopyOnWrite<core::TaskRequest> last_request_;  // the last result of Shared
   std::optional<core::TaskId> next_id_;
-  std::deque<Submission> waiting_;  // submissions that fit into a share
+  std::deque<Submission> waiting_;  // submissions that fit into one turn
   std::deque<Arrival> large_;       // larger submissions; the first is being stored
   std::deque<Accepted> untold_;     // accepted tasks that the core does not have yet
   std::uint64_t accepted_ = 0;
@@ -205,7 +206,7 @@ class Intake {
   std::size_t accepted_now_ = 0;
   std::unordered_map<std::uint32_t, std::size_t> accepted_of_;  // accepted_now_ by user
   std::unordered_map<std::uint32_t, std::size_t>
-      queued_of_;                       // queued tasks by user; counted once per share
+      queued_of_;                       // queued tasks by user; counted once per turn
   std::vector<core::TaskId> given_up_;  // first tasks of the submissions to delete
   bool cannot_take_back_ = false;       // the store refused the last deletion
   // The last task accepted for each output file, by a hash of user and path.

@@ -1,4 +1,4 @@
-// Options of the simulation by name, for `carma simulate --model`.
+// The simulation's options by name, for `carma simulate --model`.
 #pragma once
 
 #include <cstdint>

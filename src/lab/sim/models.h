@@ -79,7 +79,7 @@ struct MemoryModel {
   // steps over `ramp`. Each step can fail; such a late crash loses work.
   double first_share = 1.0;
   base::Duration ramp{0};
-  // Option: after the ramp the memory grows in steps by this share of the plateau per hour (caches,
+  // Option: after the ramp, memory grows in steps, by this share of the plateau per hour (caches,
   // leaks).
   double growth_per_hour = 0;
   // Option: after the ramp, the task briefly holds this additional share of the plateau once per

@@ -70,7 +70,7 @@ class NodeCounts {
   std::int64_t UnitsOf(const Node& node, std::uint32_t pool, const CountAsked& asked) const;
   int PoolsOf(const Node& node, const CountAsked& asked) const;
   bool Fits(const Node& node, const CountAsked& asked) const;
-  // The pools that the request uses, with the units from each. The request must fit.
+  // The pools that the request uses, with the units that it takes from each. The request must fit.
   std::vector<Part> PartsFor(const Node& node, const CountAsked& asked) const;
   // The node after all tasks that end by `at` have left.
   static Node At(const Node& node, base::Time at);

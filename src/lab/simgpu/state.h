@@ -192,8 +192,8 @@ class Server {
   // Wakes all processes from Wait(). Async-signal-safe.
   void Poke();
 
-  // Announces a critical error of a GPU or instance as the driver would. Returns kInvalid if there
-  // is no such GPU or instance.
+  // Reports a critical error of a GPU or instance as the driver would. Returns kInvalid if there is
+  // no such GPU or instance.
   Result<Unit> AnnounceXid(int gpu, int xid);
   // The total number of events, and all stored events from number `from` on.
   struct Xids {

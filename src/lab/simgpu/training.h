@@ -45,7 +45,7 @@ struct TrainingOptions {
   int signal = 9;
   std::optional<double> hang_at;
   std::optional<double> fault_at;  // point at which the task's kernel accesses an illegal address
-  int xid = 31;                    // error that the driver announces; 0: none
+  int xid = 31;                    // error that the driver reports; 0: none
   bool ignore_term = false;
   bool double_fork = false;
   bool tell_memory = false;

@@ -71,7 +71,7 @@ struct Condition {
   friend bool operator==(const Condition&, const Condition&) = default;
 };
 
-// A critical error that the driver announced.
+// A critical error that the driver reported.
 struct XidEvent {
   std::int32_t gpu = 0;  // place number of an instance or a whole GPU
   std::int32_t xid = 0;

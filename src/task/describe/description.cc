@@ -144,7 +144,7 @@ std::vector<std::string> FillEnvironment(const ExportPlan& plan, const Submitter
   return left_out;
 }
 
-// Replaces Slurm's variables that were set for the submission.
+// Replaces the submitter's own Slurm variables with those for this task.
 void FillSlurm(const SlurmWords& words, const SubmitterContext& context, TaskSpec& spec) {
   spec.slurm = true;
   std::erase_if(spec.environment, [](const auto& each) { return IsSlurmVariable(each.first); });

@@ -27,8 +27,8 @@ struct UserInfo {
 Result<UserInfo> LookUpUser(std::uint32_t uid, std::uint32_t gid);
 
 // Explains that the UID no longer belongs to the submitter, for example because the user was
-// deleted. Empty if it does, or if the submitter had no name at submission. then, now: the user
-// names at submission and now. An empty name, or the UID, means that there is none.
+// deleted. Empty if it still does, or if the submitter had no name at submission. then, now: the
+// user names at submission and now. An empty name, or the UID, means that there is none.
 std::string WhyNotTheSubmitter(std::uint32_t uid, const std::string& then, const std::string& now);
 
 // Returns true if this process can switch users because it runs as root.

@@ -11,7 +11,7 @@ class OutputLines {
  public:
   static constexpr std::size_t kMaxLine = 1024;  // the rest of a longer line is skipped
 
-  // Calls take(line) for each line that ends in `bytes`. Lines end at newlines, carriage returns,
+  // Calls take(line) for each line that `bytes` completes. Lines end at newlines, carriage returns,
   // backspaces and cursor movements. Escape sequences and other controls are dropped.
   template <class Take>
   void Feed(std::string_view bytes, Take take) {

@@ -375,7 +375,7 @@ void ShimLauncher::ReadAnswers(Attempt& attempt) {
     if (attempt.unread.size() > kMaxEarlyBytes) break;
   }
   const bool open = n < 0 && (errno == EAGAIN || errno == EINTR);
-  // The pipe for answers is closed; the pidfd will tell when the shim itself exits.
+  // The pipe for answers is closed. The pidfd reports when the shim itself exits.
   if (!open) attempt.answers.reset();
 }
 

@@ -138,7 +138,8 @@ class PageFiller {
   std::size_t looks_ = 0;
 };
 
-// The requested states whose tasks exist only in the store: finished, or still being accepted.
+// Those of the requested states whose tasks only the store has: final states, and tasks that are
+// still being accepted.
 std::vector<core::TaskState> StatesInBooksAlone(const store::TaskFilter& filter) {
   return store::StatesWhere([&](core::TaskState state) {
     const bool wanted =

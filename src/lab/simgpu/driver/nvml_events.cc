@@ -1,4 +1,4 @@
-// NVML's event functions, with which the driver announces Xids without being polled.
+// NVML's event functions, with which the driver reports Xids without being polled.
 #include <algorithm>
 #include <limits>
 #include <vector>

@@ -253,8 +253,8 @@ void PutType(std::string& out, const TypeFindings& type) {
   out += "</section>\n";
 }
 
-// Lists each kind of failed run once, with the reason of the first. Methods that fail in the same
-// way are merged.
+// Lists each kind of failed run once, with the reason for its first failure. Methods that fail in
+// the same way are merged.
 std::vector<std::pair<std::string, std::string>> Failures(std::span<const MeasuredRun> runs) {
   std::map<std::pair<std::string, ProfileMethod>, std::string> first;
   for (const MeasuredRun& run : runs) {
