@@ -73,7 +73,7 @@ TEST_F(Host, WaitsForPromisedMemoryEvenAfterAKill) {
   const std::uint64_t waits = site.Submit({"--mem", "4G", "--wrap", "true"});
   site.ExpectWaits(waits, "HostMemory");
   const std::string why = site.Carma({"explain", std::to_string(waits)}).out;
-  EXPECT_THAT(why, HasSubstr("4.0G of main memory"));
+  EXPECT_THAT(why, HasSubstr("4.0G of host memory"));
   EXPECT_THAT(why, HasSubstr("3.0G of 8.0G is free"));
   site.Restart(SIGKILL);
   site.ExpectWaits(waits, "HostMemory");

@@ -12,7 +12,7 @@ from typing import Any, Dict, List, Optional, Sequence
 from nvml_watch import WatchedGpu
 
 FOREIGN_MIB = 1024  # memory in use before anything was started: above this, the GPU has other users
-HOST_MIB_PER_TASK = 3072  # of main memory, for a PyTorch process with CUDA
+HOST_MIB_PER_TASK = 3072  # of host memory, for a PyTorch process with CUDA
 # Where the driver's libraries are, in the usual places and in containers.
 DRIVERS = (
     "libnvidia-ml.so.1",

@@ -29,7 +29,7 @@ struct EventView {
   }
 };
 
-// The server's cores and main memory.
+// The server's cores and host memory.
 struct HostView {
   std::int64_t cpus = 0;
   std::int64_t free_cpus = 0;
@@ -92,7 +92,7 @@ struct StatusView {
           "Why the kernel does not limit tasks to their promised GPU memory; empty if it does or "
           "if this is not yet known.");
     field("driver", status.driver, "ok, or what is wrong with the GPU driver.");
-    field("host", status.host, "The server's cores and main memory.");
+    field("host", status.host, "The server's cores and host memory.");
     field("starting", status.starting,
           "Whether the daemon is still looking for its GPUs and MPS; until it is done, it refuses "
           "submissions.");

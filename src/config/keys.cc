@@ -195,7 +195,7 @@ std::vector<Key> MakeKeys() {
          "A GPU accepts no more tasks while its mean SM activity over the window is above this.",
          SmCap(), AT(policy.sm_cap)),
       Of("policy.without_sm_activity",
-         "How to share a GPU that does not report SM activity: by kernel utilization (an upper "
+         "How to share a GPU that does not report SM activity: by kernel utilisation (an upper "
          "bound), by memory alone, or not at all.",
          Choice<WithoutActivity>({{"utilization", WithoutActivity::kUtilization},
                                   {"memory", WithoutActivity::kMemory},
@@ -514,13 +514,13 @@ std::vector<Key> MakeKeys() {
          "means unlimited.",
          OrAuto(Count<int>(0, core::kMaxCpus)), AT(host_cpus)),
       Of("host.memory",
-         "Main memory to promise; \"auto\" leaves a tenth (at most 16G) to the system; 0 "
+         "Host memory to promise; \"auto\" leaves a tenth (at most 16G) to the system; 0 "
          "means unlimited.",
          OrAuto(Size()), AT(host_memory_mib)),
       Of("host.cpus_per_gpu", "Cores promised per GPU to a task that requests none.",
          Count<int>(0, 4'096), AT(policy.cpus_per_gpu)),
       Of("host.memory_per_gpu",
-         "Main memory promised per GPU to a task that requests none; also the task's limit, unless "
+         "Host memory promised per GPU to a task that requests none; also the task's limit, unless "
          "0.",
          Size(), AT(policy.host_memory_per_gpu_mib)),
       Of("host.cpu_limit",

@@ -95,7 +95,7 @@ struct Utilization {
   std::uint32_t memory;  // percent during which memory was read or written
 };
 
-// One process's utilization since the requested time. All values are zero if the process did not
+// One process's utilisation since the requested time. All values are zero if the process did not
 // compute.
 struct ProcessUtilization {
   std::uint32_t pid;

@@ -21,7 +21,7 @@ struct Node {
   std::string features;
   std::int64_t gib = 0, used_gib = 0;  // of gres/carma, in total and in use
   std::int64_t free_cpus = 0;
-  std::int64_t free_mib = 0;  // of the node's main memory
+  std::int64_t free_mib = 0;  // of the node's host memory
   friend bool operator==(const Node&, const Node&) = default;
 };
 

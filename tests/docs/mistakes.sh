@@ -32,7 +32,7 @@ carma submit --gpu 7 -- true                                     # -> there is n
 carma submit --gpus 9 -- true                                    # -> the task asks for 9 GPUs, but this server has 4
 carma submit --gpu-mem 100G -- true                              # -> 100.0G does not fit on any GPU that the task may use; the largest has 39.6G
 carma submit --cpus 1000 -- true                                 # -> the task asks for 1000 CPUs, but tasks on this server can use at most 32
-carma submit --mem 9T -- true                                    # -> the task asks for 9216.0G of main memory, but tasks on this server can use at most 256.0G
+carma submit --mem 9T -- true                                    # -> the task asks for 9216.0G of host memory, but tasks on this server can use at most 256.0G
 printf '#!/bin/bash\n#SBATCH --nodes=4\n' > a.sh; carma submit a.sh          # -> a.sh:2: --nodes: this is a single server; expected 1, not 4
 printf '#!/bin/bash\n#CARMA --tiem 4\n' > a.sh; carma submit a.sh            # -> a.sh:2: unknown option --tiem, did you mean --time?
 printf '#!/bin/bash\n#SBATCH -G1 -o x --tiem=4\n' > a.sh; carma submit --check a.sh 2>&1 >/dev/null    # -> a.sh:2: #SBATCH --tiem: unknown option, ignored, did you mean --time?

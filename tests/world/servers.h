@@ -1,4 +1,4 @@
-// Simulated MPS servers for the randomized test in this folder.
+// Simulated MPS servers for the randomised test in this folder.
 #pragma once
 
 #include <fmt/format.h>

@@ -23,7 +23,7 @@ struct Step {
   friend bool operator==(const Step&, const Step&) = default;
 };
 
-// Planted bugs that the randomized test must catch.
+// Planted bugs that the randomised test must catch.
 enum class Plant {
   kNone,
   kLostWakeUp,    // the engine requests a wake-up and gets none

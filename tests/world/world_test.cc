@@ -1,4 +1,4 @@
-// Runs the randomized world for a minute and checks that it catches planted bugs. With arguments:
+// Runs the randomised world for a minute and checks that it catches planted bugs. With arguments:
 //   world_test --seeds 1000 [--steps 10000] [--first 1]    before a release
 //   world_test --replay FILE                               replays a shrunk failure
 #include <fmt/format.h>

@@ -124,7 +124,7 @@ const std::vector<ListColumn>& ListColumns() {
       {"time", {"TIME", kRight}, "run time of the current or last attempt", &TimeText},
       {"gpus", {"GPUS", kRight}, "GPUs requested", &Number<&T::gpus>},
       {"cpus", {"CPUS", kRight}, "reserved CPU cores", &OptionalNumber<&T::cpus>},
-      {"hostmem", {"HOSTMEM", kRight}, "reserved main memory", &Mib<&T::host_memory_mib>},
+      {"hostmem", {"HOSTMEM", kRight}, "reserved host memory", &Mib<&T::host_memory_mib>},
       {"mem",
        {"MEM", kRight},
        "memory per GPU: used/promised if running, ~predicted if waiting, peak if ended",

@@ -48,7 +48,7 @@ Verdict CheckHost(const HostNeed& need, const HostView& host) {
   if (host.memory_mib > 0 && need.memory_mib > host.memory_mib) {
     return refuse(
         Fit::kNever, ReasonCode::kHostMemory,
-        fmt::format("The task asks for {} of main memory, but tasks on this server can use "
+        fmt::format("The task asks for {} of host memory, but tasks on this server can use "
                     "at most {}.",
                     base::FormatMib(need.memory_mib), base::FormatMib(host.memory_mib)));
   }
@@ -65,7 +65,7 @@ Verdict CheckHost(const HostNeed& need, const HostView& host) {
                               Are(host.free_cores)));
   }
   return refuse(Fit::kNotNow, ReasonCode::kHostMemory,
-                fmt::format("The task asks for {} of main memory, but {} of {} is free{}.",
+                fmt::format("The task asks for {} of host memory, but {} of {} is free{}.",
                             base::FormatMib(need.memory_mib), base::FormatMib(host.free_memory_mib),
                             base::FormatMib(host.memory_mib), KeptFor(host)));
 }

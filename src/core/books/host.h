@@ -1,4 +1,4 @@
-// Tracks the machine's cores and main memory, and how much of them each task has been promised.
+// Tracks the machine's cores and host memory, and how much of them each task has been promised.
 #pragma once
 
 #include <cstdint>

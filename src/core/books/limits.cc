@@ -347,7 +347,7 @@ std::string TextOf(const LimitHit& hit) {
                          hit.wants, whose);
     case LimitHit::What::kHostMemory:
       return fmt::format(
-          "{} of the allowed {} of main memory is already promised, and the task needs {} {}.",
+          "{} of the allowed {} of host memory is already promised, and the task needs {} {}.",
           base::FormatMib(static_cast<std::int64_t>(hit.have)),
           base::FormatMib(*rule.host_memory_mib),
           base::FormatMib(static_cast<std::int64_t>(hit.wants)), whose);

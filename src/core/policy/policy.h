@@ -146,7 +146,7 @@ std::int64_t PriorityOf(const PolicyConfig& config, const TaskRequest& request);
 // Returns kInvalid if a setting is invalid, naming the setting and the expected value.
 Result<Unit> Validate(const PolicyConfig& config);
 
-// The cores and main memory that a task needs.
+// The cores and host memory that a task needs.
 struct HostNeed {
   int cpus = 0;                 // hardware threads; 0 if not counted
   std::int64_t memory_mib = 0;  // 0 if not counted

@@ -43,7 +43,7 @@ struct TaskSubmitted {
 struct TaskRestored {
   TaskRecord record;
 };
-// A finished attempt from an earlier run of the daemon. Its usage counts toward shares and limits.
+// A finished attempt from an earlier run of the daemon. Its usage counts towards shares and limits.
 // Sent before the tasks of that run.
 struct AttemptRestored {
   Taken taken;

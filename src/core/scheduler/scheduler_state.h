@@ -176,7 +176,7 @@ struct Heads {
   Passed passed;            // the main queue's head; replaced when another task becomes its head
   int overtakes = 0;        // number of tasks that have overtaken a head of the main queue
   std::uint64_t noted = 0;  // OrderChanges when `passed` was set
-  // A task that was at the head of the main queue and lacked only CPU cores or main memory.
+  // A task that was at the head of the main queue and lacked only CPU cores or host memory.
   // short_of_host_first: true if it is still the head. If false, nothing is kept for it, so the
   // tasks now ahead of it may use the cores and memory.
   Passed short_of_host;

@@ -34,7 +34,7 @@ Reason FailureReason(const ExitInfo& exit, const HostShare& host) {
   if (exit.kind == ExitKind::kHostMemory) {
     const std::string limit =
         fmt::format(" (the task was promised {})", base::FormatMib(host.memory_mib));
-    return {ReasonCode::kHostMemory, Told(fmt::format("Killed because main memory ran out{}",
+    return {ReasonCode::kHostMemory, Told(fmt::format("Killed because host memory ran out{}",
                                                       host.memory_mib > 0 ? limit : ""),
                                           exit.detail)};
   }

@@ -138,7 +138,7 @@ bool YieldsTo(const State& state, const TaskRecord& running, const TaskRecord& w
   if (state.config.order == QueueOrder::kFifo ||
       HolderOf(running.request) == HolderOf(waiting.request))
     return true;
-  // Requeuing the running task would end its usage, so its current rate is subtracted.
+  // Requeueing the running task would end its usage, so its current rate is subtracted.
   return ShareOf(state, running.request, RateNow(state, running)) >=
          ShareOf(state, waiting.request, 0);
 }
@@ -192,7 +192,7 @@ std::vector<TaskId> LeaversFor(const State& state, const TaskRecord& waiting) {
 }
 
 // False if the task would still wait even with free GPUs, because of a limit or for lack of cores
-// or main memory.
+// or host memory.
 bool WaitsForGpus(const State& state, const TaskRecord& task) {
   return !IsLimited(state, task) &&
          HostTakes(state, task.id, HostNeedOf(state.config, task.request));

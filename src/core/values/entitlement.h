@@ -70,7 +70,7 @@ struct LimitRule {
   std::optional<std::int64_t> gpus;             // held by these tasks in total
   std::optional<std::int64_t> memory_mib;       // GPU memory promised to these tasks
   std::optional<std::int64_t> cpus;             // cores promised to these tasks
-  std::optional<std::int64_t> host_memory_mib;  // RAM promised to these tasks
+  std::optional<std::int64_t> host_memory_mib;  // host memory promised to these tasks
   std::optional<std::int64_t> queued;           // tasks that are not final
   std::optional<double> gpu_hours;              // used by attempts within the period
   Duration period{};                            // the period of gpu_hours

@@ -99,7 +99,7 @@ struct GpuView {
   mutable KeptThroughput outlook;  // cached estimate for its residents plus a new task
   bool Idle() const { return tasks == 0 && foreign_processes == 0; }
   // Returns the GPU's SM activity, or 0 if the GPU is empty, whatever its window contains. If the
-  // activity is unknown, returns an upper bound: the utilization, or 1 if that is also unknown.
+  // activity is unknown, returns an upper bound: the utilisation, or 1 if that is also unknown.
   double Activity() const { return Idle() ? 0 : sm_active.value_or(utilization.value_or(1)); }
   // True if an administrator has drained the GPU and no task is on it. Such a GPU is not sampled,
   // because it may be in any state, for example in the middle of a reset.

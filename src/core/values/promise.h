@@ -26,7 +26,7 @@ struct Placement {
   friend bool operator==(const Placement&, const Placement&) = default;
 };
 
-// Cores and main memory that an attempt is promised.
+// Cores and host memory that an attempt is promised.
 struct HostShare {
   int cpus = 0;                 // 0 if not counted
   std::int64_t memory_mib = 0;  // 0 if not counted

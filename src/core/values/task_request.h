@@ -115,7 +115,7 @@ struct TaskRequest {
           {.low = 1, .high = kMaxMemoryMib, .expected = "a number from 1 to 16777216 MiB per GPU"});
     field("cpus", task.cpus, "CPU cores reserved for the task.", {.low = 1, .high = kMaxCpus});
     field("host_memory_mib", task.host_memory_mib,
-          "Main memory reserved for the task; it may not use more.",
+          "Host memory reserved for the task; it may not use more.",
           {.low = 1, .high = kMaxHostMemoryMib});
     field("own_cpus", task.own_cpus,
           "Whether the cores are dedicated: they do not change, and no other task may use them.",

@@ -25,7 +25,7 @@ Result<Unit> CheckSignal(const task::TaskSpec& spec) {
 }
 
 // Otherwise the task would get the signal at every start. If it then saved and exited, it would be
-// requeued for ever without making progress.
+// requeued forever without making progress.
 Result<Unit> CheckSignalTime(const core::TaskRequest& request) {
   if (!request.signal_before || !request.time_limit || *request.signal_before < *request.time_limit)
     return Unit{};

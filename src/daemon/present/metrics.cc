@@ -239,9 +239,9 @@ void WriteHost(const Engine& engine, api::MetricsText& out) {
             host.cpus - host.free_cpus);
   }
   if (host.memory_mib > 0) {
-    out.One("carma_host_memory_bytes", "gauge", "Server memory that can be promised to tasks.",
+    out.One("carma_host_memory_bytes", "gauge", "Host memory that can be promised to tasks.",
             Bytes(host.memory_mib));
-    out.One("carma_host_memory_promised_bytes", "gauge", "Server memory promised to tasks.",
+    out.One("carma_host_memory_promised_bytes", "gauge", "Host memory promised to tasks.",
             Bytes(host.memory_mib - host.free_memory_mib));
   }
 }

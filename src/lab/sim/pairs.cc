@@ -44,8 +44,8 @@ double MemorySpeed(double factor, const PairedTask& own, const PairedTask& other
   return 1 / (1 + factor * own.utilization * other.memory);
 }
 
-// Two tasks slow each other down only if the sum of their utilizations exceeds this value. These
-// are nvidia-smi's utilizations, which count any kernel as busy. Fitted to Lucid's pairs on an RTX
+// Two tasks slow each other down only if the sum of their utilisations exceeds this value. These
+// are nvidia-smi's utilisations, which count any kernel as busy. Fitted to Lucid's pairs on an RTX
 // 3090.
 constexpr double kUtilizationTogether = 1.14;
 

@@ -16,7 +16,7 @@ namespace {
 constexpr base::Duration kTold = std::chrono::hours(10 * 24);
 constexpr base::Duration kOneDay = std::chrono::hours(24);
 constexpr int kMostStillDays = 400;
-// The published system's control loop and its monitoring window (92 s) are not synchronized with
+// The published system's control loop and its monitoring window (92 s) are not synchronised with
 // submissions. The first submission of a perturbed run therefore comes at a random time within the
 // longer of these two periods.
 constexpr double kLongestRoundMs = 92'000;

@@ -25,7 +25,7 @@ std::string Size(std::int64_t mib) {
 
 std::string PyTorchText(const FailedAllocation& failed) {
   // PyTorch's figure excludes the CUDA context, which is part of the process's memory. Its
-  // allocator also keeps a few per cent in reserve.
+  // allocator also keeps a few percent in reserve.
   const std::int64_t allocated = failed.own_mib * 93 / 100;
   const std::int64_t unallocated = failed.own_mib * 3 / 100;
   return fmt::format(

@@ -27,7 +27,7 @@
 namespace carma::simgpu {
 namespace {
 
-// Time from allocating parameters and optimiser states to the first batch.
+// Time from allocating parameters and optimizer states to the first batch.
 constexpr double kFirstBatchS = 1;
 constexpr int kTermExitCode = 128 + SIGTERM;
 constexpr int kUsageExitCode = 2;
@@ -256,7 +256,7 @@ Run::Step Run::JoinMps() {
   return Unit{};
 }
 
-// Parameters and optimiser states are allocated first, activations with the first batch. Either
+// Parameters and optimizer states are allocated first, activations with the first batch. Either
 // allocation may fail.
 Run::Step Run::Allocate() {
   held_mib_.assign(gpus_.size(), 0);

@@ -31,7 +31,7 @@ struct TrainingOptions {
   double pressure = 0.5;
   double solo_s = 0;  // work when running alone on an A100-40GB; 0: allocate, free and exit
   double load_s = 0;  // from process start to the first allocation
-  // Share of the memory for parameters and optimiser states; the first batch allocates the rest.
+  // Share of the memory for parameters and optimizer states; the first batch allocates the rest.
   double first_batch_share = 0.6;
   double crash_s = 8;  // from the failed allocation until the process exits
   int epochs = 10;

@@ -305,7 +305,7 @@ constexpr std::array kRows{
         SetNumber<&TaskSpec::cpus, 1, core::kMaxCpus>},
     Row{{"cpus-per-task", 0, "N", "Slurm's form of --cpus", false},
         SetNumber<&TaskSpec::cpus, 1, core::kMaxCpus>},
-    Row{{"mem", 0, "SIZE", "main memory reserved for the task, also its memory limit: 800M, 64G",
+    Row{{"mem", 0, "SIZE", "host memory reserved for the task, also its memory limit: 800M, 64G",
          false},
         SetHostMemory},
     Row{{"own-cpus", 0, "", "reserve dedicated cores for the task", false},

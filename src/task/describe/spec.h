@@ -151,7 +151,7 @@ struct TaskSpec : core::TaskRequest {
         kPath);
     field("batch_size", task.batch_size, "Training batch size.", {.low = 1, .high = kMaxBatchSize});
     field("optimizer", task.optimizer,
-          "Training optimiser, one word: sgd, sgd-momentum, adam, adamw …", kOneWord);
+          "Training optimizer, one word: sgd, sgd-momentum, adam, adamw …", kOneWord);
     field("precision", task.precision,
           "Number format used in training, one word: fp32, amp, bf16 …", kOneWord);
     field("training", task.training,

@@ -1,4 +1,4 @@
-// Defines the sub-verbs of `carma trace` and their options. verbs.h declares the functions that do
+// Defines the subverbs of `carma trace` and their options. verbs.h declares the functions that do
 // the work.
 #include <cstdint>
 #include <memory>
@@ -13,7 +13,7 @@
 namespace carma::cli {
 namespace {
 
-// Adds a sub-verb and returns it with its flags, which live as long as its callback. They are held
+// Adds a subverb and returns it with its flags, which live as long as its callback. They are held
 // by a shared_ptr, because std::function must be copyable.
 template <class Flags>
 std::pair<Syntax, std::shared_ptr<Flags>> AddSubVerb(Syntax trace, Context& context,

@@ -1,4 +1,4 @@
-// Runs the sub-verbs of `carma trace`; command.cc defines their options and reports their errors.
+// Runs the subverbs of `carma trace`; command.cc defines their options and reports their errors.
 #pragma once
 
 #include <optional>
