@@ -25,8 +25,8 @@ struct Symbol {
 class NvmlApi {
   Symbol Named(const char* word) const { return {find_(word)}; }
   // The newest function that lists processes as ProcessInfo. In drivers 535.43 to 535.86, "_v3"
-  // fills longer entries (NVIDIA/go-nvml issue 75). Of the two functions looked up below, only
-  // these drivers have just the first. Drivers 535.86.10 to 535.98 have no "_v3".
+  // fills longer entries (NVIDIA/go-nvml issue 75); only these drivers have the first of the two
+  // functions below but not the second. Drivers 535.86.10 to 535.98 have no "_v3".
   Symbol Listing(const char* v3, const char* v2) const {
     const bool longer = find_("nvmlDeviceGetConfComputeMemSizeInfo") != nullptr &&
                         find_("nvmlDeviceGetRunningProcessDetailList") == nullptr;

@@ -20,9 +20,9 @@ struct Settled {
   std::optional<Time> by;  // the latest time; empty if all have appeared
   double share = 1;        // share of the window since the last resident appeared
 };
-// Counts a resident as having appeared if HasSettled does, or if its memory has been stable for 15
-// s. Ignores residents marked in `known` (by position). If all have appeared, divide the sample's
-// means by `share` to correct them.
+// A resident has appeared if HasSettled counts it as seen or if its memory has been stable for 15
+// s. Residents marked in `known` (by position) are ignored. If all have appeared, divide the
+// sample's means by `share` to correct them.
 Settled LookWhetherSettled(const GpuSample& sample, std::span<const Resident> residents,
                            const std::vector<bool>& known, Time now, Duration timeout);
 
