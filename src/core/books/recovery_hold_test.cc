@@ -44,7 +44,7 @@ TEST(RecoveryHold, KeepsGpusWhereForeignProcessesAreInTheWayLast) {
   EXPECT_THAT(recovery_hold.gpus(), ElementsAre(GpuIndex{1}));
   recovery_hold.Keep({}, {}, {.memory_mib = 10'000, .gpus = 3, .task = TaskId{7}}, views);
   EXPECT_THAT(recovery_hold.gpus(), ElementsAre(GpuIndex{3}, GpuIndex{1}, GpuIndex{0}));
-  recovery_hold.Keep({}, {}, {.gpus = 4, .exclusive = true, .task = TaskId{7}}, views);
+  recovery_hold.Keep({}, {}, {.exclusive = true, .gpus = 4, .task = TaskId{7}}, views);
   EXPECT_THAT(recovery_hold.gpus(),
               ElementsAre(GpuIndex{1}, GpuIndex{0}, GpuIndex{3}, GpuIndex{2}));
 }
