@@ -58,7 +58,7 @@ bool IsMisspelt(std::string_view line) {
 }
 
 // True for a directive of another program: "# GFLOW --gpus 1", "#PBS -q gpu".
-bool IsForeign(std::string_view line) {
+bool IsOfOtherProgram(std::string_view line) {
   for (const std::string_view word : {"# GFLOW", "#GFLOW", "#PBS", "#BSUB", "#$"}) {
     if (!line.starts_with(word)) continue;
     const std::size_t option = line.find_first_not_of(" \t", word.size());
@@ -136,7 +136,7 @@ class Reader {
     if (keyword.empty()) {
       if (IsMisspelt(line))
         Warn("line ignored; expected #CARMA followed by a space and the option");
-      if (IsForeign(line) && !std::exchange(told_foreign_, true))
+      if (IsOfOtherProgram(line) && !std::exchange(told_foreign_, true))
         Warn("line ignored; only #CARMA and #SBATCH lines are read");
       return Unit{};
     }
