@@ -189,7 +189,7 @@ void GetForward(base::JsonReader& in, const TransformerFamily& family, Transform
   if (!said && family.sizes.feed_forward > 0) {
     config.feed_forward = family.sizes.feed_forward;
   } else if (!said && family.gated) {
-    in.Complain("intermediate_size", "a number, but there is neither this key nor ffn_hidden_size");
+    in.Complain("intermediate_size", "a number (ffn_hidden_size is not set either)");
   }
   if (family.halved_forward)
     config.feed_forward = std::max<std::int64_t>(1, config.feed_forward / 2);

@@ -117,7 +117,7 @@ std::string Health::ConditionTrouble() const {
   if (last_.remap_failed == true && acknowledged_.remap_failed != true)
     return "no spare memory rows are left";
   if (last_.remap_pending == true && acknowledged_.remap_pending != true)
-    return "memory rows will be replaced at the next reset";
+    return "memory rows will be remapped at the next reset";
   if (last_.recovery && last_.recovery != acknowledged_.recovery)
     return std::string(RecoveryText(*last_.recovery));
   return restored_why_;

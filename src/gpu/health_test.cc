@@ -167,7 +167,7 @@ TEST(Health, KeepsVerdictsAcrossRestarts) {
       {"an Xid", "Xid 79: fell off the bus", {}, {}},
       {"errors", "new uncorrectable memory errors: 2", Tells({.ecc_uncorrected = 2}),
        Tells({.ecc_uncorrected = 0})},
-      {"rows", "memory rows will be replaced at the next reset", Tells({.remap_pending = true}),
+      {"rows", "memory rows will be remapped at the next reset", Tells({.remap_pending = true}),
        Tells({.remap_pending = false})},
   };
   for (const auto& c : cases) {

@@ -136,7 +136,7 @@ class NvmlFaultsTest : public FakeNvmlTest {
  protected:
   void SetUp() override {
     FakeNvmlTest::SetUp();
-    // Lists the GPUs in PCI order, because one without an address stays where the driver lists it.
+    // The driver lists GPUs in PCI order. One without an address keeps its place in this list.
     std::swap(nvml_->gpus[0], nvml_->gpus[1]);
     for (FakeNvmlGpu& gpu : nvml_->gpus) gpu.compute = {Process(11, 100)};
   }

@@ -39,8 +39,8 @@ TEST(Bounds, MatchHandComputation) {
 }
 
 TEST(Bounds, AreaBoundAddsTheRemainingWork) {
-  // On one GPU, the first task has done at most 80 of its 160 GPU-seconds when the other two have
-  // loaded. From then on, the three together need more than the GPU can deliver.
+  // On one GPU, the first task has done at most 80 of its 160 GPU-seconds by the time the other two
+  // have loaded. From then on, the three together need more than the GPU can deliver.
   const std::vector<BoundTask> tasks{Released(0, 200, 1, 0.8), Released(100, 400, 1, 0.8),
                                      Released(100, 400, 1, 0.8)};
   const std::vector<Bound> bounds = MakespanBounds(tasks, {.gpus = 1, .usable_mib = 0});

@@ -265,7 +265,7 @@ std::vector<Finding> CheckSettings(const std::string& root, const config::Settin
              "monitor.window of {} holds fewer than {} samples (one every {}): a pause between two "
              "steps looks like an idle GPU",
              Seconds(settings.window), kFewSamples, Seconds(settings.sample_period)),
-         "a window of 30 s or more is usual");
+         "set monitor.window to 30 s or more");
   }
   if (settings.policy.stale_after < kFewSamples * settings.sample_period) {
     warn(fmt::format("policy.stale_after of {} is less than {} times monitor.sample_period: one "
@@ -277,7 +277,7 @@ std::vector<Finding> CheckSettings(const std::string& root, const config::Settin
     warn(fmt::format("idle.after of {} is shorter than monitor.window: tasks that are loading "
                      "their data count as idle",
                      Seconds(*settings.idle_after)),
-         "idle.after is usually several minutes");
+         "set idle.after to several minutes");
   }
   const auto warn_if_small = [&](const char* key, std::int64_t mib, std::int64_t usual_mib) {
     if (mib <= 0 || mib >= usual_mib) return;

@@ -127,7 +127,7 @@ Finding CheckSubmission(const SlurmFacts& facts) {
             "job_submit.lua does not mention carma: --carma-mem is not counted",
             "add the lines that carma slurm config prints"};
   if (HasWord(plugins, "lua")) return {"submission", Level::kOk, "JobSubmitPlugins=" + plugins};
-  return {"submission", Level::kWarn, "--carma-mem is not counted without job_submit.lua",
+  return {"submission", Level::kWarn, "Slurm does not count --carma-mem without job_submit.lua",
           "set JobSubmitPlugins=lua (carma slurm config names the file), or use --gres=carma:N per "
           "job"};
 }

@@ -137,7 +137,7 @@ class LineUp {
                const FairShare& shares, const Rules& rules, Time now);
   Rank RankOf(std::size_t line) const;            // within its account: Rank::account is not set
   double AccountShareOf(std::size_t line) const;  // for Rank::account
-  // Moves the line that currently ranks first to the top. Returns false if no task is left.
+  // Updates ranks until the line at the front really ranks first. Returns false if no task is left.
   bool SetRight(Heap& heap);
   bool IsLimited(Line& line, const TaskRecord& first) const;
   void DropFirst(Heap& heap);

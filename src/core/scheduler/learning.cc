@@ -350,8 +350,8 @@ Need NeedNow(const State& state, const TaskRecord& task) {
   } else if (const std::optional<std::int64_t> likely_mib = LikelyMib(state, task)) {
     need.memory_mib = likely_mib;
   }
-  // A value that the user gave may be meant for a later phase, when the other GPUs need as much as
-  // the first.
+  // Only a prediction is lowered for the other GPUs. A user's value may be meant for a later phase
+  // in which they need as much as the first GPU.
   const bool predicted = task.estimate && task.estimate->predicted_mib;
   const bool usual = task.ooms == 0 && !need.idle_gpu && !need.exclusive;
   if (need.gpus > 1 && need.memory_mib && predicted && usual && state.config.plateau_after &&

@@ -47,7 +47,7 @@ void CountAsHead(const State& state, Life& life, bool counts) {
     *life.head_since += state.now - *std::exchange(life.limited_since, std::nullopt);
   else
     life.limited_since = state.now;
-  // While stopped, overtakes_before holds the number of tasks that have overtaken the head so far.
+  // While the count is stopped, overtakes_before holds the number of overtakes counted so far.
   life.overtakes_before = state.heads.overtakes - life.overtakes_before;
 }
 

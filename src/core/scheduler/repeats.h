@@ -1,5 +1,5 @@
-// Delays tasks that are requeued, or that submit another task, within a minute of starting. The
-// first repetition is not delayed. The delay doubles with each further repetition in a row.
+// Delays tasks that are requeued within a minute of starting, and tasks that another task submits
+// within a minute of its own start. The first is not delayed, and each further one twice as long.
 #pragma once
 
 #include "core/scheduler/scheduler_state.h"

@@ -158,8 +158,8 @@ StopCause LeavesFor(const State& state, const TaskRecord& running, const TaskRec
 }
 
 // The tasks that may have to leave for the waiting task, in this order:
-// - tasks already asked to leave, by deadline, so that asking more tasks to leave does not affect
-//   an earlier waiting task;
+// - tasks already asked to leave, earliest deadline first, so that asking more tasks to leave does
+//   not change which tasks leave for a waiting task further ahead;
 // - preemptible tasks, lowest priority and shortest run time first;
 // - tasks with time slices, by the start of the slice.
 std::vector<TaskId> LeaversFor(const State& state, const TaskRecord& waiting) {

@@ -50,7 +50,7 @@ Result<core::TaskRecord> Engine::Translated(store::StoredTask stored) {
   return record;
 }
 
-// Adds a running task's GPUs to its row if the core does not know them.
+// Adds to the row those of a running task's GPUs that the core does not know.
 void Engine::AddUnmanaged(store::RecordRow& row) {
   const auto found = unmanaged_.find(row.record.id);
   if (found == unmanaged_.end()) return;

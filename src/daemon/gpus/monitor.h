@@ -75,7 +75,7 @@ class Monitor {
   // to the newest few thousand.
   std::vector<HistoryPoint> History(core::GpuIndex gpu, base::Time from, base::Time to) const;
 
-  // Called when an administrator has opened the GPU. Earlier evidence can no longer close it.
+  // Called when an administrator has reopened the GPU. Faults seen earlier no longer close it.
   void Acknowledge(core::GpuIndex gpu);
   // Records the result of a CUDA trial on the GPU (daemon/gpus/gpu_trials.h). trouble: why CUDA
   // does not work; empty if it works. If CUDA does not work, the health rules close the GPU at the

@@ -22,7 +22,7 @@ constexpr Duration kCheckedFor = std::chrono::hours(28 * 24);
 constexpr std::int64_t kMaxFragmentsMib = 1 << 24;
 constexpr double kMaxSoloS = 10.0 * 366 * 86400;
 // Each retry takes at least a few seconds of simulated time, so no task of an ordinary run is
-// retried this often.
+// retried this many times.
 constexpr int kRetriesWithoutEnd = 10'000;
 
 struct SpanOption {

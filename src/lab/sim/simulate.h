@@ -68,7 +68,7 @@ struct Arrival {
   std::string qos = {};             // one of PolicyConfig::classes; empty: the default class
   std::string account = {};         // an account that the user may use; empty: none
 };
-// Returns kInvalid "path:7: …" for a workload that the catalogue does not have or cannot replay.
+// Returns kInvalid "path:7: …" for a workload that is not in the catalogue or cannot be replayed.
 Result<std::vector<Arrival>> Arrivals(const trace::TaskTrace& trace,
                                       const trace::Catalogue& catalogue, std::string_view path);
 

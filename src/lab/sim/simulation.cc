@@ -1,5 +1,5 @@
-// The main loop of a run, which handles timers and exchanges events and actions with the cores of
-// the servers.
+// The main loop of a run. Handles timers, and exchanges events and actions with the servers'
+// scheduler cores.
 #include "lab/sim/simulation.h"
 
 #include <algorithm>

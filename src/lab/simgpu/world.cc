@@ -77,7 +77,7 @@ sim::Load LoadThere(const World& world, const Resident& resident, const Share& s
           .pressure = resident.pressure * base};
 }
 
-// The share of the place on which this resident computes; null if it does not compute there.
+// The resident's share of the place; null if it is not computing there.
 const Share* WorkingShare(const World& world, int slot, int place) {
   return Works(world, slot) ? FindShare(world.residents[slot], place) : nullptr;
 }

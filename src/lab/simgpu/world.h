@@ -227,7 +227,7 @@ inline auto LiveSlots(const World& world) {
 }
 // A free slot; -1 if the table is full.
 int FreeSlot(const World& world);
-// Writes the arrival into a free slot and recomputes. The arrival must fit.
+// Writes the arrival to `slot`, which must be free, and updates all speeds. The arrival must fit.
 void Place(World& world, int slot, const Arrival& arrival);
 void Remove(World& world, int slot);
 // Allocates the memory in `more` on the resident's GPUs.

@@ -302,7 +302,7 @@ std::vector<core::TaskId> TasksIn(std::string_view text) {
   return tasks;
 }
 
-// Reads the queues first, unless the list is being continued or a recent snapshot exists.
+// Reads the queues first, unless a later page is requested or a recent snapshot exists.
 void AnswerByTurn(const SharedServices& services, const Call& call, const store::TaskFilter& filter,
                   const api::Responder& reply) {
   const auto answer = [services, call, filter, reply](std::shared_ptr<const ToldLine> line) {

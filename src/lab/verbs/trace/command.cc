@@ -166,7 +166,7 @@ void AddGenerate(Syntax trace, Context& context) {
 void AddExport(Syntax trace, Context& context) {
   const auto [verb, flags] = AddSubVerb(
       trace, context, "export",
-      "Export a trace, or else the daemon's history, as CSV or as a script", &RunTraceExport);
+      "Export a trace (default: the daemon's history) as CSV or as a script", &RunTraceExport);
   const Option file = AddSourceOptions(verb, flags->source);
   verb.AddOption("--user", "NAME", flags->user, "only this user's tasks in the daemon's history")
       .Excludes(file);
