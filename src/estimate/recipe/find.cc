@@ -77,7 +77,9 @@ class Finder {
                     const std::vector<std::string>& args, const std::string& folder,
                     const std::map<std::string, std::string>& environment, int depth) {
     if (text.size() > task::kMaxScriptBytes) return;
+    constexpr int kMostReads = 500;
     for (ShellCommand& command : CommandsOf(text, args, environment)) {
+      if (reads_ > kMostReads) return Note("only the first training runs of the script are read");
       if (depth > 0) command.settings.insert(environment.begin(), environment.end());
       const std::string place = name.empty() ? "" : fmt::format("{}:{}", name, command.line);
       LookAtCommand(command, place, Below(folder, command.folder), depth);
@@ -107,8 +109,6 @@ class Finder {
   // ---- a training run ----
 
   void LookAtLaunch(const Launch& launch, const ShellCommand& command, const std::string& folder) {
-    constexpr int kMostReads = 1'000;
-    if (reads_ > kMostReads) return Note("only the first training runs of the script are read");
     variables_ = command.settings;
     std::vector<Setting> settings;
     TrainingWords words;

@@ -427,6 +427,8 @@ TEST_F(FindTrainingTest, ChoosesTheTrainingThatNeedsTheMostMemory) {
   const TrainingFound many = Script(runs);
   EXPECT_EQ(Plan(many).batch, 60) << "files that were read before do not count again";
   EXPECT_THAT(many.notes, IsEmpty());
+  for (int n = 0; n < 5; ++n) runs += runs;
+  EXPECT_THAT(Script(runs).notes, ElementsAre(HasSubstr("only the first training runs")));
 }
 
 TEST_F(FindTrainingTest, IgnoresCommandsWithoutATransformerTraining) {
