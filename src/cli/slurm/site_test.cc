@@ -116,7 +116,7 @@ TEST(SlurmSite, ReportsProblemsWithTheirRemedies) {
        [](SlurmFacts& facts) { facts.requeues = false; }},
       {"retries", Level::kWarn, "has changed since carmad started",
        [](SlurmFacts& facts) { facts.restart = true; }},
-      {"submission", Level::kWarn, "is not counted",
+      {"submission", Level::kWarn, "does not count",
        [](SlurmFacts& facts) { facts.config["JobSubmitPlugins"] = "(null)"; }},
       {"retries", Level::kWarn, "120 s", [](SlurmFacts& facts) { facts.config["AuthInfo"] = ""; }},
       {"slurm", Level::kBad, "scontrol", [](SlurmFacts& facts) { facts.config.clear(); }},

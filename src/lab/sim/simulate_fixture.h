@@ -47,7 +47,7 @@ inline RunResult Play(const Cluster& cluster, const std::vector<Arrival>& arriva
 }
 
 // For a run with a record.
-inline report::Metrics MetricsOf(const RunResult& run) {
+inline report::Metrics MeasuresOf(const RunResult& run) {
   return report::Compute(*run.record);
 }
 

@@ -37,9 +37,9 @@ TEST(SimulateMachine, AnInstanceTakesOneTaskUnlessItIsShared) {
   options.policy.streams_sm_cap.reset();
   const std::vector<Arrival> four(4, {Duration{0}, &small});
   // Two tasks wait for the two before them.
-  EXPECT_GT(MetricsOf(Play(MakeWorld("A100-40GB"), four, options)).waiting.mean, 500);
+  EXPECT_GT(MeasuresOf(Play(MakeWorld("A100-40GB"), four, options)).waiting.mean, 500);
   options.policy.share_mig = true;
-  EXPECT_LT(MetricsOf(Play(MakeWorld("A100-40GB"), four, options)).waiting.mean, 100);
+  EXPECT_LT(MeasuresOf(Play(MakeWorld("A100-40GB"), four, options)).waiting.mean, 100);
 }
 
 TEST(SimulateMachine, TasksOnSeveralGpusTakeTurnsBesideAnMpsServerPerGpu) {

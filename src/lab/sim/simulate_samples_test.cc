@@ -135,7 +135,7 @@ TEST(SimulateSamples, ADelayOfTheMonitorCostsTime) {
     options.monitor.delay = delay;
     double sum_s = 0;
     for (options.seed = 1; options.seed <= 20; ++options.seed)
-      sum_s += MetricsOf(Play(MakeWorld("4xA100-40GB"), arrivals, options)).waiting.mean;
+      sum_s += MeasuresOf(Play(MakeWorld("4xA100-40GB"), arrivals, options)).waiting.mean;
     return sum_s;  // the random variation of a single run would exceed the delay's cost
   };
   EXPECT_GT(waiting_s(Duration{60'000}), waiting_s(Duration{0}));

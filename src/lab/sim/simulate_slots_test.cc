@@ -39,7 +39,7 @@ TEST(SimulateSlots, AStoppedTaskContinuesFromItsLastCheckpoint) {
   EXPECT_EQ(first.attempts[2].ended - first.attempts[2].started, Duration{14'000 + 400'000});
   EXPECT_NEAR(*first.solo_s, 414, 1e-9) << "solo time of the attempt that succeeded";
   EXPECT_NEAR(*first.whole_solo_s, 1'014, 1e-9);
-  EXPECT_NEAR(MetricsOf(run).slowdown->mean, 1, 1e-9);
+  EXPECT_NEAR(MeasuresOf(run).slowdown->mean, 1, 1e-9);
   // The tasks alternate.
   EXPECT_GE(run.record->tasks[1].attempts[0].started, first.attempts[0].ended);
   EXPECT_GE(first.attempts[1].started, run.record->tasks[1].attempts[0].ended);

@@ -20,9 +20,9 @@ TEST(Simulate, OneTaskAlone) {
   const RunResult run = Play(MakeWorld("4xA100-40GB"), {{Duration{0}, &workload}}, Immediate());
   // The first allocation comes after 14 s, then the task runs at full speed.
   EXPECT_DOUBLE_EQ(run.totals.makespan_s, 1'014);
-  EXPECT_DOUBLE_EQ(MetricsOf(run).execution.mean, 1'014);
-  EXPECT_DOUBLE_EQ(MetricsOf(run).waiting.mean, 0);
-  EXPECT_DOUBLE_EQ(MetricsOf(run).slowdown->mean, 1.0);
+  EXPECT_DOUBLE_EQ(MeasuresOf(run).execution.mean, 1'014);
+  EXPECT_DOUBLE_EQ(MeasuresOf(run).waiting.mean, 0);
+  EXPECT_DOUBLE_EQ(MeasuresOf(run).slowdown->mean, 1.0);
   EXPECT_EQ(run.totals.succeeded, 1);
   constexpr double active = 0.5;  // as measured when running alone, even though it is an MPS client
   EXPECT_NEAR(run.totals.sm_active, active * 1'000 / 1'014 / 4, 1e-9);
@@ -76,7 +76,7 @@ TEST(Simulate, AFasterGpuTakesLessTime) {
   const trace::Workload workload = MakeWorkload("a", 1, 1'000, 0.5, 10'000);
   const RunResult run = Play(MakeWorld("H100-80GB"), {{Duration{0}, &workload}}, Immediate());
   EXPECT_NEAR(run.totals.makespan_s, 14 + 1'000 / 2.61, 0.002);
-  EXPECT_NEAR(MetricsOf(run).slowdown->mean, 1.0, 1e-5);
+  EXPECT_NEAR(MeasuresOf(run).slowdown->mean, 1.0, 1e-5);
   EXPECT_NEAR(*run.record->tasks[0].solo_s, run.totals.makespan_s, 0.002);
 }
 
