@@ -51,5 +51,5 @@ def default_socket() -> str:
     own = os.path.join(runtime, "carma", "carmad.sock")
     if os.path.exists(own):
         return own
-    # The folder also exists while root's daemon is stopped.
-    return SHARED if os.path.exists(os.path.dirname(SHARED)) or os.geteuid() == 0 else own
+    # The folder of ends remains while root's daemon is stopped.
+    return SHARED if os.path.exists(SHARED + ".ends") or os.geteuid() == 0 else own

@@ -3,8 +3,6 @@
 
 #include <unistd.h>
 
-#include <filesystem>
-
 #include "api/http.h"
 #include "api/status_view.h"
 #include "api/views.h"
@@ -19,13 +17,12 @@ Result<Unit> CheckNoOtherDaemon(const std::string& socket, const std::string& op
   Client client(socket);
   const Result<std::string> text = client.Get("/v1/status", kPatienceS);
   if (!text) {
-    // After a stop, the folder of the socket remains until the machine reboots.
-    const std::string folder = std::filesystem::path(socket).parent_path();
-    if (!base::IsFolder(folder)) return Unit{};
+    const std::string trace = socket + ".ends";  // remains after a stop until the machine reboots
+    if (!base::IsFolder(trace)) return Unit{};
     return Conflict(
         "root's carmad manages the GPUs of this server ({} exists) but does not respond now: {}; "
         "a second carmad, which {} would start, would not know about its tasks",
-        folder, text.error().message, option);
+        trace, text.error().message, option);
   }
   const Result<base::Json> json = base::ParseJson(*text);
   if (!json) return Unit{};

@@ -23,11 +23,12 @@ TEST(OtherDaemon, IsReportedWithTheOptionToStartAnyway) {
   std::string folder = ::testing::TempDir() + "/carma-other-XXXXXX";
   ASSERT_NE(::mkdtemp(folder.data()), nullptr);
   const std::string socket = folder + "/carmad.sock";
-  EXPECT_TRUE(CheckNoOtherDaemon(folder + "/none/carmad.sock", "--beside")) << "no installation";
+  EXPECT_TRUE(CheckNoOtherDaemon(socket, "--beside")) << "installed, but never started";
+  std::filesystem::create_directory(socket + ".ends");
   const auto stopped = CheckNoOtherDaemon(socket, "--beside");
-  ASSERT_FALSE(stopped) << "the folder remains while the server's carmad is stopped";
+  ASSERT_FALSE(stopped) << "the server's carmad is stopped";
   EXPECT_EQ(stopped.error().code, ErrorCode::kConflict);
-  EXPECT_THAT(stopped.error().message, HasSubstr(folder + " exists"));
+  EXPECT_THAT(stopped.error().message, HasSubstr(socket + ".ends exists"));
 
   std::int64_t uid = ::getuid() + 1;
   boost::asio::io_context loop(1);

@@ -12,8 +12,9 @@ namespace carma::config {
 
 // The default socket of root's carmad.
 inline constexpr char kServerSocket[] = "/run/carma/carmad.sock";
-// Its folder, which remains while root's carmad is stopped, until the machine reboots.
-inline constexpr char kServerFolder[] = "/run/carma";
+// A folder that root's carmad makes beside the socket when it starts. It remains while carmad is
+// stopped, until the machine reboots.
+inline constexpr char kServerTrace[] = "/run/carma/carmad.sock.ends";
 
 // Returns daemon.socket from the sources; later sources win. Empty if it is not set. Ignores
 // errors, which the daemon reports; its socket should be found even if a different key is wrong.

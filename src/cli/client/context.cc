@@ -161,7 +161,7 @@ std::string DefaultSocketPath() {
   std::string own = config::OwnSocketPath(base::GetEnv("XDG_RUNTIME_DIR"));
   if (base::Exists(own)) return own;
   // Without root's carmad, a user without root privileges can only start a daemon of their own.
-  return base::Exists(config::kServerFolder) || ::geteuid() == 0 ? config::kServerSocket : own;
+  return base::Exists(config::kServerTrace) || ::geteuid() == 0 ? config::kServerSocket : own;
 }
 
 std::string OwnUserName() {

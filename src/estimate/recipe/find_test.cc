@@ -232,6 +232,11 @@ TEST_F(FindTrainingTest, UnknownValuesAreReported) {
               ElementsAre("train.sh:3: --per_device_train_batch_size: the value is known only when "
                           "the script runs, so batch is a guess"));
   EXPECT_TRUE(Plan(found).amp);
+  files_["/lab/own.py"] = "p.add_argument('--batch_size', default=4)\n";
+  const TrainingFound own = Script(
+      "while getopts b: o; do B=$OPTARG; done\n"
+      "python own.py --model small --lr 1 --batch_size $B\n");
+  EXPECT_THAT(own.notes, ElementsAre(HasSubstr("so batch is a guess")));
   files_["/lab/fit.py"] =
       "p.add_argument('--max_length', default=64)\np.add_argument('--bs', type=int)\n"
       "args = SFTConfig(max_length=a.max_length, per_device_train_batch_size=a.bs)\n"

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 
 #include "base/text.h"
 #include "estimate/recipe/post_training.h"
@@ -51,13 +52,21 @@ class Reader {
   void AddUsual(std::string_view name, std::string value) {
     Add(name, std::move(value), fmt::format("{}'s default", base::WordOf(framework_)));
   }
+  // True if the value is a script's default, and the command gives another one. Both are elements
+  // of one list, of which the last counts. A script's own later use of a default is unknown, too.
+  static bool IsReplaced(const Setting& value, const Setting& later) {
+    const auto file = [](const Setting& each) { return each.from.substr(0, each.from.find(':')); };
+    return std::less<>()(&value, &later) && file(value) != file(later);
+  }
   void AddNumber(std::string_view name, SettingNames keys) {
-    if (const Setting* setting = said_.Value(keys)) return Add(name, setting->value, *setting);
-    if (const Setting* setting = said_.Unknown(keys)) {
+    const Setting* known = said_.Value(keys);
+    const Setting* unknown = said_.Unknown(keys);
+    if (unknown != nullptr && (known == nullptr || IsReplaced(*known, *unknown))) {
       meaning_.notes.push_back(
           fmt::format("{}: the value is known only when the script runs, so {} is a guess",
-                      PlaceOf(*setting), name));
+                      PlaceOf(*unknown), name));
     }
+    if (known != nullptr) Add(name, known->value, *known);
   }
   // Adds the word if one of these settings is enabled.
   void AddYes(std::string_view name, std::string value, SettingNames keys) {

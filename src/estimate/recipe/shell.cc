@@ -485,7 +485,7 @@ class ShellReader {
   std::string folder_;
   std::vector<ShellWord> words_;
   std::vector<HereDocument> here_;
-  std::map<std::string, std::vector<ShellWord>> variables_;
+  std::map<std::string, std::vector<ShellWord>> variables_{{"OPTARG", {{"", false}}}};
   std::map<std::string, std::string> exported_;
   std::vector<ShellCommand> commands_;
 };
