@@ -20,9 +20,9 @@ Result<Unit> CheckNoOtherDaemon(const std::string& socket, const std::string& op
     const std::string trace = socket + ".ends";  // remains after a stop until the machine reboots
     if (!base::IsFolder(trace)) return Unit{};
     return Conflict(
-        "root's carmad manages the GPUs of this server ({} exists) but does not respond now: {}; "
-        "a second carmad, which {} would start, would not know about its tasks",
-        trace, text.error().message, option);
+        "root's carmad, which manages the GPUs of this server, does not respond now ({} exists); a "
+        "second carmad, which {} would start, would not know about its tasks",
+        trace, option);
   }
   const Result<base::Json> json = base::ParseJson(*text);
   if (!json) return Unit{};
