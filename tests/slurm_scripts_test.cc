@@ -12,6 +12,7 @@
 namespace carma::system_test {
 namespace {
 
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -156,9 +157,10 @@ TEST_F(SpinningScripts, AScriptThatSubmitsItselfAtOnceIsSlowed) {
   // Each task submits its successor before it exits.
   for (std::uint64_t id = first; id < first + 4; ++id) EXPECT_EQ(site.Await(id).state, "succeeded");
   site.ExpectWaits(first + 4, "Backoff");
-  EXPECT_THAT(Explained(first + 4),
-              HasSubstr("Task " + std::to_string(first + 3) +
-                        " submitted it within a minute of starting; it is number 4 in a chain"));
+  // The count begins again if a task ends before carmad has taken its successor into the queue.
+  EXPECT_THAT(Explained(first + 4), ContainsRegex("Task " + std::to_string(first + 3) +
+                                                  " submitted it within a minute of starting; it "
+                                                  "is number [2-4] in a chain"));
   EXPECT_THAT(site.Carma({"list"}).out, HasSubstr("(Backoff)"));
   EXPECT_THAT(site.History(first + 1).front().text, HasSubstr("in task " + std::to_string(first)));
 }
