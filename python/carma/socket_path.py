@@ -52,4 +52,5 @@ def default_socket() -> str:
     if os.path.exists(own):
         return own
     # The folder of ends remains while root's daemon is stopped.
-    return SHARED if os.path.exists(SHARED + ".ends") or os.geteuid() == 0 else own
+    shared = os.path.exists(SHARED) or os.path.exists(SHARED + ".ends")
+    return SHARED if shared or os.geteuid() == 0 else own

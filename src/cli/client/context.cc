@@ -161,7 +161,8 @@ std::string DefaultSocketPath() {
   std::string own = config::OwnSocketPath(base::GetEnv("XDG_RUNTIME_DIR"));
   if (base::Exists(own)) return own;
   // Without root's carmad, a user without root privileges can only start a daemon of their own.
-  return base::Exists(config::kServerTrace) || ::geteuid() == 0 ? config::kServerSocket : own;
+  const bool shared = base::Exists(config::kServerSocket) || base::Exists(config::kServerTrace);
+  return shared || ::geteuid() == 0 ? config::kServerSocket : own;
 }
 
 std::string OwnUserName() {
