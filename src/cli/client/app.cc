@@ -59,7 +59,7 @@ constexpr std::pair<std::string_view, std::string_view> kForeignVerbs[] = {
     {"tail", "logs -f"}, {"jobs", "list"},   {"info", "show"},     {"unhold", "release"},
     {"pause", "hold"},   {"retry", "redo"},  {"rerun", "redo"},    {"resubmit", "redo"},
     {"prio", "priority"}};
-// Likewise for options that are not similar to CARMA's.
+// Options of other programs that are spelled too differently from CARMA's to be suggested.
 constexpr std::pair<std::string_view, std::string_view> kForeignOptions[] = {
     {"--gpu-memory", "--gpu-mem"},
     {"--depends-on", "--dependency"},

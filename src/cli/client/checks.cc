@@ -250,22 +250,19 @@ void WarnOfDevices(const task::TaskSpec& spec, Warnings& warnings) {
 
 // Docker's daemon starts containers, so a detached one is no process of the task.
 void WarnOfDetached(const task::TaskSpec& spec, Warnings& warnings) {
-  constexpr std::array<std::string_view, 5> kSwitches{"--rm", "--init", "--interactive", "--tty",
-                                                      "--privileged"};
   const std::vector<std::string>& words = spec.command;
   if (words.size() < 3 || words[0] != "docker" || words[1] != "run") return;
-  for (std::size_t i = 2; i < words.size() && words[i].starts_with('-'); ++i) {
+  // A word after an option may be its value. Two words without a dash end the options.
+  for (std::size_t i = 2;
+       i < words.size() && (words[i].starts_with('-') || words[i - 1].starts_with('-')); ++i) {
     const std::string& word = words[i];
-    const bool letters = word.find_first_not_of("ditqP", 1) == word.npos;
+    const bool letters = word.starts_with('-') && word.find_first_not_of("ditqpP", 1) == word.npos;
     if (word == "--detach" || word == "--detach=true" || (letters && word.contains('d'))) {
       return warnings.push_back(
           fmt::format("docker run {}: the task ends, but its container keeps the GPU; "
                       "omit {} (see docs/use/containers.md)",
                       word, word));
     }
-    const bool attached = word.contains('=') || (word.size() > 2 && word[1] != '-');
-    if (!letters && !attached && std::ranges::find(kSwitches, word) == kSwitches.end())
-      ++i;  // the option's value
   }
 }
 

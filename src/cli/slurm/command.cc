@@ -121,7 +121,7 @@ SlurmFacts AskSlurm(Context& context, const std::string& node) {
   facts.epilog = TextsOf(value("Epilog", ""));
   facts.submission = TextsOf(conf.substr(0, conf.rfind('/')) + "/job_submit.lua");
   const Called<api::StatusView> status = GetStatus(context.client());
-  // A node's carmad is usually root's, whose configuration differs from that of the caller.
+  // A node's carmad is usually root's and does not read the caller's configuration.
   const bool of_root = !status || status->value.uid == 0;
   const auto loaded = config::Load(config::StandardSources(std::nullopt, of_root));
   facts.requeues = !loaded || loaded->settings.slurm_enabled;

@@ -339,8 +339,8 @@ std::map<TaskId, ExpectedStart> ExpectedStarts(const State& state, Time at,
                                                const TaskRecord* newcomer, std::size_t most) {
   // Nothing is predicted under site rules or the rules of the published systems, because they may
   // exclude a task even from an empty GPU.
-  if (state.config.require || state.config.pacing != Pacing::kImmediate || state.closing ||
-      state.launch_trouble.on())
+  if (most == 0 || state.config.require || state.config.pacing != Pacing::kImmediate ||
+      state.closing || state.launch_trouble.on())
     return {};
   std::vector<const TaskRecord*> line;
   for (const TaskId id : InLine(state, LineKind::kWithGpus, kLongestTold + 1, newcomer))

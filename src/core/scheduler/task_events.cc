@@ -17,8 +17,8 @@
 namespace carma::core {
 namespace {
 
-// Attempts to start a task whose user is not found. With the delays between them, they take about
-// an hour, in which a directory server that is down may return.
+// How often carmad tries to start a task whose user is not found. This takes about an hour, in
+// which a directory server that was down may be back.
 constexpr int kMostWithoutUser = 16;
 
 std::string Told(std::string_view what, const std::string& detail) {

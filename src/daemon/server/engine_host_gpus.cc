@@ -38,14 +38,14 @@ bool MaySend(FailureNotices& notices, base::Time now) {
 }  // namespace
 
 void EngineHost::DriverSilent(const gpu::ReadError& why) {
-  bool anew = false;
+  bool new_failure = false;
   for (core::Event& event : monitor_.DriverSilent(why)) {
     if (const auto* health = std::get_if<core::GpuHealthChanged>(&event))
-      anew |= !std::exchange(failure_notices_[health->gpu].failing, true);
+      new_failure |= !std::exchange(failure_notices_[health->gpu].failing, true);
     engine_.Post(std::move(event));
   }
   // One notice for all GPUs, unless a driver upgrade has been reported.
-  if (anew && driver_upgrade_.value_or("").empty() &&
+  if (new_failure && driver_upgrade_.value_or("").empty() &&
       MaySend(failure_notices_.begin()->second, around_.clock.Now()))
     TellAdministrators("health", HealthMessage(std::nullopt, why.Sentence()));
 }
@@ -75,8 +75,8 @@ void EngineHost::PostSeen(core::Event event) {
     // The text of a failing GPU may change with each reading, and an Xid often comes first.
     const bool closed = settings().health.drain && !monitor_.HealthTrouble(health->gpu).empty();
     FailureNotices& its = failure_notices_[health->gpu];
-    const bool anew = !std::exchange(its.failing, !health->healthy) && its.failing;
-    if (anew && !closed && MaySend(its, around_.clock.Now()))
+    const bool new_failure = !std::exchange(its.failing, !health->healthy) && its.failing;
+    if (new_failure && !closed && MaySend(its, around_.clock.Now()))
       TellAdministrators("health", HealthMessage(health->gpu, health->text));
   }
   engine_.Post(std::move(event));

@@ -27,8 +27,8 @@ constexpr std::size_t kMostRows = 1'000;
 // Maximum number of tasks to check for a page in queue order. A page that reaches this limit may
 // have few rows even though a next page exists.
 constexpr std::size_t kMostLooks = 1'000;
-// Forking the process does not pay for a list of at most kFewRows rows whose waiting tasks are
-// among the first kFewStarts of the queue, or if the queues have at most kShortQueue tasks.
+// A list is built without forking if it has at most kFewRows rows and its waiting tasks are among
+// the first kFewStarts of the queue. The queue's order is, if it has at most kShortQueue tasks.
 constexpr std::size_t kFewRows = 100;
 constexpr std::size_t kFewStarts = 200;
 constexpr std::size_t kShortQueue = 20'000;
@@ -138,7 +138,7 @@ class PageFiller {
   std::size_t looks_ = 0;
 };
 
-// Those of the requested states whose tasks only the store has: final states, and tasks that are
+// The requested states whose tasks are only in the store: final ones, and that of tasks which are
 // still being accepted.
 std::vector<core::TaskState> StatesInBooksAlone(const store::TaskFilter& filter) {
   return store::StatesWhere([&](core::TaskState state) {
@@ -248,8 +248,7 @@ std::optional<std::size_t> QueuePartOf(const core::Scheduler& scheduler, const P
 Answer ListOf(const SharedServices& services, const Page& page, const Caller& caller,
               std::size_t starts) {
   const std::map<core::TaskId, core::ExpectedStart> expected =
-      starts == 0 ? std::map<core::TaskId, core::ExpectedStart>{}
-                  : services->engine.scheduler().ExpectedStarts(services->clock.Now(), starts);
+      services->engine.scheduler().ExpectedStarts(services->clock.Now(), starts);
   Json tasks = Json::array();
   for (const store::StoredTask& stored : page.rows) {
     api::TaskView view = View(services, stored, caller);
