@@ -157,7 +157,7 @@ TEST_F(SpinningScripts, AScriptThatSubmitsItselfAtOnceIsSlowed) {
   // Each task submits its successor before it exits.
   for (std::uint64_t id = first; id < first + 4; ++id) EXPECT_EQ(site.Await(id).state, "succeeded");
   site.ExpectWaits(first + 4, "Backoff");
-  // The count begins again if a task ends before carmad has taken its successor into the queue.
+  // Under load, carmad once did not recognise the submitting task, and the count began again.
   EXPECT_THAT(Explained(first + 4), ContainsRegex("Task " + std::to_string(first + 3) +
                                                   " submitted it within a minute of starting; it "
                                                   "is number [2-4] in a chain"));
