@@ -120,6 +120,8 @@ class Engine {
   // Must be the last call before destruction. Drops pending requests and accepts no new ones.
   void Stop();
   void PollLauncher();
+  // The running task that a process belongs to; empty if there is none.
+  std::optional<core::TaskId> TaskOfProcess(pid_t pid);
 
   const core::Scheduler& scheduler() const { return scheduler_; }
   const task::CgroupControls& controls() const { return options_.controls; }

@@ -1,5 +1,5 @@
 // Handles the engine's requests other than submissions: closing the server, reservations,
-// requeueing and edits.
+// requeueing and edits. Also finds the task of a process that makes a request.
 
 #include <algorithm>
 #include <utility>
@@ -125,6 +125,17 @@ void Engine::Edit(core::TaskId id, const task::TaskSpec& wanted,
   next_.rows.descriptions.push_back({id, wanted.name, task::ToJsonText(wanted)});
   if (!what.empty()) Note(id, what);
   Post(core::TaskEdited{id, std::move(edited)}, std::move(done));
+}
+
+std::optional<core::TaskId> Engine::TaskOfProcess(pid_t pid) {
+  PollLauncher();
+  const SeenProcess seen = SeeProcess(pid);
+  if (const std::optional<core::TaskId> task = attribution_.Find(pid, seen)) return task;
+  // A task's program may already be running although its shim has not reported the start yet.
+  for (const base::ProcessId& process : seen.line) {
+    if (const std::optional<core::TaskId> task = launcher_.TaskOfShim(process)) return task;
+  }
+  return std::nullopt;
 }
 
 }  // namespace carma::daemon

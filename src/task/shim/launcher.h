@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -135,6 +136,12 @@ class Launcher {
   virtual void Adopt(const KnownAttempt& attempt) = 0;
   // Forgets a finished attempt and removes its folder.
   virtual void Forget(core::TaskId id, int attempt, const std::string& attempt_dir) = 0;
+  // The task of a running shim; empty if `process` is not a shim of this launcher. Works before the
+  // shim has reported the start of its task, when the task's program may already be running.
+  virtual std::optional<core::TaskId> TaskOfShim(const base::ProcessId& process) const {
+    (void)process;
+    return std::nullopt;
+  }
   // An epoll descriptor that is readable when Poll() has work to do; -1 for fakes.
   virtual int PollFd() const = 0;
   // Passes pending events to the sink; returns immediately.

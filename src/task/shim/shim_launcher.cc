@@ -75,6 +75,7 @@ class ShimLauncher final : public Launcher {
   void DropDeadline(core::TaskId id, int attempt) override;
   void Adopt(const KnownAttempt& attempt) override;
   void Forget(core::TaskId id, int attempt, const std::string& attempt_dir) override;
+  std::optional<core::TaskId> TaskOfShim(const base::ProcessId& process) const override;
   int PollFd() const override { return poll_.fd(); }
   void Poll(const Sink& sink) override;
 
@@ -311,6 +312,12 @@ void ShimLauncher::Forget(core::TaskId id, int attempt, const std::string& attem
   }
   std::erase_if(leftover_groups_,
                 [](const std::string& group) { return TaskCgroup::RemoveCgroup(group); });
+}
+
+std::optional<core::TaskId> ShimLauncher::TaskOfShim(const base::ProcessId& process) const {
+  for (const auto& [serial, attempt] : attempts_)
+    if (attempt.shim == process) return attempt.id;
+  return std::nullopt;
 }
 
 void ShimLauncher::Poll(const Sink& sink) {

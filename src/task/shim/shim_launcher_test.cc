@@ -64,6 +64,18 @@ TEST_F(ShimLauncherTest, ReportsOutputLostOnAFullDisk) {
   EXPECT_EQ(exit.text, "8 bytes of its output could not be written: No space left on device");
 }
 
+TEST_F(ShimLauncherTest, KnowsTheTaskOfAShimThatHasNotReported) {
+  launcher_->Start(Order("echo $PPID > $TELL; exec cat $GO"));
+  const std::optional<base::ProcessStat> shim = base::ReadProcessStat(std::stoi(Told()));
+  ASSERT_TRUE(shim);
+  // The launcher has not been polled yet.
+  EXPECT_EQ(launcher_->TaskOfShim(shim->id), kTask);
+  EXPECT_EQ(launcher_->TaskOfShim({shim->id.pid, shim->id.start_ticks + 1}), std::nullopt);
+  NextStarted();
+  Go();
+  NextExited();
+}
+
 TEST_F(ShimLauncherTest, ReportsTheProcessAndItsGroup) {
   launcher_->Start(Order("echo $$ > $TELL; exec cat $GO"));
   const ShimEvent started = NextStarted();

@@ -333,9 +333,7 @@ Result<task::TaskSpec> DescribedAgain(const store::StoredTask& stored, const Cal
 
 std::optional<core::TaskId> TaskOf(const SharedServices& services, const Call& call) {
   if (!call.request.peer) return std::nullopt;
-  // A task may submit other tasks before the report of its own start has been read.
-  services->engine.PollLauncher();
-  return services->engine.attribution().Find(call.request.peer->pid);
+  return services->engine.TaskOfProcess(call.request.peer->pid);
 }
 
 // The owner of the earlier task, as identified by the kernel when that task was submitted.
