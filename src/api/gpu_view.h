@@ -1,4 +1,4 @@
-// Views of a GPU in the API: its current state, and its history.
+// The API's views of a GPU: its current state, and its history.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// A lease of GPUs in the API.
+// The API's view of a lease of GPUs.
 #pragma once
 
 #include <cstdint>

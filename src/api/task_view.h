@@ -1,4 +1,4 @@
-// A task in the API.
+// The API's view of a task.
 #pragma once
 
 #include <cstdint>

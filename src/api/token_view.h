@@ -1,4 +1,4 @@
-// Access tokens in the API.
+// The API's views of access tokens and of the caller.
 #pragma once
 
 #include <cstdint>

@@ -18,7 +18,7 @@ class Option;
 
 namespace carma::cli {
 
-// One option or argument. A handle that is valid as long as the program's CLI::App.
+// A handle for one option or argument. Valid as long as the program's CLI::App.
 class Option {
  public:
   explicit Option(CLI::Option* option) : option_(option) {}

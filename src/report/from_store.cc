@@ -169,8 +169,9 @@ void StoreRun::Add(const store::EndedAttempt& attempt) {
   if (life != lives_.end()) life->second.attempts.push_back(attempt);
 }
 
-// Matches attempts known from events to stored ones: by order if all of them are stored, and
-// otherwise a stored attempt matches if it held its GPUs when the other one started.
+// Finds the stored attempt for each attempt known from events. If all attempts are stored, they are
+// matched in order. Otherwise, a stored attempt matches if it held its GPUs when the other one
+// started.
 void StoreRun::TakeAccounts(const Life& life) {
   std::vector<Attempt>& attempts = run_.tasks[life.task].attempts;
   std::map<int, const store::EndedAttempt*> ran;  // by number

@@ -47,7 +47,7 @@ class FakeVfs {
   std::optional<std::int64_t> space_left;
   bool syncs_fail = false;
 
-  // A possible content of each file after a power failure at this moment: everything that was
+  // Possible contents of the files after a power failure at this moment: everything that was
   // synced, and some of the later writes, which may be torn at sector boundaries.
   std::map<std::string, std::string> AfterPowerFailure(base::Rng& rng) const {
     constexpr std::uint64_t kSector = 512;

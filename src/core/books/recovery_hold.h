@@ -13,7 +13,7 @@
 
 namespace carma::core {
 
-// True if foreign processes would keep the task off the GPU even if it held no tasks.
+// True if foreign processes would keep the task off the GPU even if no task were there.
 bool BlockedByForeign(const PolicyConfig& config, const Need& need, const GpuView& gpu);
 
 class RecoveryHold {

@@ -47,7 +47,7 @@ class PreemptionPlan {
   void NoteLooked();
   // Returns the candidates that must leave to make the task fit, and no more than necessary.
   // Prefers those at the front of the list. Returns an empty list if the task already fits, and
-  // nullopt if it would not fit even without any of the candidates.
+  // nullopt if it would not fit even if all candidates left.
   std::optional<std::vector<TaskId>> WhoMustLeave(const Need& need,
                                                   std::span<const TaskId> candidates) const;
   // The slowdown of each placed task, relative to running alone on a GPU of pace 1. If a task has

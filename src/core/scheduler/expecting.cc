@@ -235,9 +235,9 @@ void DropLimited(const State& state, std::vector<const TaskRecord*>& in_line) {
   });
 }
 
-// The first position from which a task that is passed over now may still go ahead of those behind
-// it. It waits for a limit, its array, another task, its begin time or a retry. Tasks on hold are
-// ignored.
+// Tasks are passed over while they wait for a limit, their array, another task, their begin time or
+// a retry; they may later start ahead of tasks behind them. Returns the position of the first such
+// task. Ignores tasks on hold.
 std::optional<QueueKey> FirstPassedOver(const State& state) {
   std::optional<QueueKey> first;
   const auto note = [&](const QueueKey& key) { first = std::min(first.value_or(key), key); };

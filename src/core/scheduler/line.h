@@ -52,7 +52,7 @@ void NoteHead(State& state, PassLine& pass);
 // Changes whenever another task might have become the head.
 std::uint64_t OrderChanges(const State& state);
 NoStartSnapshot LookNow(const State& state, const std::vector<GpuView>& views);
-// True if no GPU has become more suitable since the snapshot for the tasks considered in it.
+// True if, for the tasks considered in the snapshot, no GPU has become more suitable since then.
 bool OpensNothingSince(const State& state, const NoStartSnapshot& look);
 // For each GPU, whether it might now take a task that did not fit on any GPU at the time of the
 // snapshot.

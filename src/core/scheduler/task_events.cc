@@ -100,7 +100,7 @@ bool FinishedBeforeStop(const State& state, const TaskRecord& task) {
          *life.ended < *life.stop_sent;
 }
 
-// True if some count shows that an earlier attempt has run. A user's requeue resets most counts.
+// True if the counts show that an earlier attempt has run. A user's requeue resets most of them.
 bool HasRun(const TaskRecord& task) {
   return task.ooms + task.node_failures + task.victim_restarts + task.checkpoints + task.cut_off >
          0;
@@ -230,7 +230,8 @@ void State::On(const LaunchFailed& event) {
     Enqueue(*task, task->queue, std::move(reason));
   };
   if (event.interrupted) {
-    // The text is set if the task did run but ended immediately because its GPU could not be used.
+    // event.text is set if the task did run but ended immediately because its GPU could not be
+    // used.
     const std::string why = event.text.empty() ? "The daemon exited before the task was started."
                                                : Told("Its GPU could not be used", event.text);
     return wait_again({ReasonCode::kLaunchFailed, why});
@@ -238,7 +239,8 @@ void State::On(const LaunchFailed& event) {
   if (event.waits) {
     ++task->launch_failures;
     task->not_before = now + RetryBackoff(task->launch_failures);
-    // Otherwise, every attempt could preempt other tasks or keep GPUs from them, without an end.
+    // Otherwise, the attempts of a task whose user is not found could preempt other tasks, or keep
+    // GPUs from them, forever.
     task->held = event.no_user && task->launch_failures >= kMostWithoutUser;
     return wait_again({ReasonCode::kLaunchFailed,
                        fmt::format("{}: {}.", task->held ? "Held" : "Waiting again", event.text)});

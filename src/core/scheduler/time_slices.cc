@@ -370,7 +370,7 @@ void EndAsked(State& state, TaskRecord& task, Reason reason) {
     return state.Finish(task, with_machine ? TaskState::kLost : TaskState::kCancelled,
                         std::move(reason));
   }
-  // It may have saved when it got SIGTERM.
+  // The task may have saved its work when it got SIGTERM.
   ++(SaysItSaved(state.config.slots, task.request, task.exit) ? task.checkpoints : task.cut_off);
   reason.text.Edit() += WhatItCost(state, task);
   GoOnLater(state, task, std::move(reason));

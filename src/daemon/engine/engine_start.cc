@@ -50,7 +50,7 @@ Result<core::TaskRecord> Engine::Translated(store::StoredTask stored) {
   return record;
 }
 
-// Adds to the row those of a running task's GPUs that the core does not know.
+// Adds to the row those GPUs of the running task that are unknown to the core.
 void Engine::AddUnmanaged(store::RecordRow& row) {
   const auto found = unmanaged_.find(row.record.id);
   if (found == unmanaged_.end()) return;
@@ -108,7 +108,7 @@ bool Engine::FollowClock(core::TaskRecord& record) const {
     record.submitted += step;
     record.first_start = its.launched;
   } else if (its.launched && record.first_start) {
-    // How far the earlier times are off is unknown, but they are not after this launch.
+    // It is unknown how far off the earlier times are, but none of them is after this launch.
     record.first_start = std::min(*record.first_start, *its.launched);
     record.submitted = std::min(record.submitted, *record.first_start);
   }

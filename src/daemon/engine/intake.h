@@ -69,9 +69,9 @@ class Intake {
   // Queues a submission for AcceptShare() or RefuseAll().
   void Submit(TaskList tasks, const Submitter& submitter, Answer answer);
   // Stores as many waiting submissions as one turn allows (EngineOptions::turn_share) and reports
-  // which of them were accepted or refused. Adds TaskSubmitted to `events` for about as many
-  // accepted tasks. Returns kIo if the store failed. The submissions being stored are then refused,
-  // but tasks accepted earlier still reach the core.
+  // which of them were accepted or refused. Adds TaskSubmitted to `events` for some of the accepted
+  // tasks, again about as many as one turn allows. Returns kIo if the store failed. The submissions
+  // being stored are then refused, but tasks accepted earlier still reach the core.
   //
   // Each submission is checked separately and refused with
   // - kInvalid if it has no tasks, names an unknown class or exceeds a limit;

@@ -14,7 +14,7 @@ std::vector<gpu::DeviceInfo> KnownGpus(const std::string& state_dir);
 // Fills in the stored UUID, name and memory of devices that could not be described, without
 // clearing their `trouble`. GPUs are matched as in gpu::SameGpus(). A GPU that was divided into
 // MIG instances gets its stored instances, so the result may be longer than `devices`. A GPU on
-// which MIG is on now, but which was stored as a whole one or has no instances, is not filled in.
+// which MIG is now on is not filled in if it was stored as a whole GPU or without instances.
 std::vector<gpu::DeviceInfo> Recognised(const std::vector<gpu::DeviceInfo>& devices,
                                         const std::vector<gpu::DeviceInfo>& known);
 // The known GPUs that the driver no longer lists, as "GPU-a (NVIDIA A100 at 00000000:07:00.0)".

@@ -35,7 +35,7 @@ struct Call {
 
 enum class Access {
   kEverybody,  // everybody, including over TCP; read-only
-  // Everybody. Callers on the Unix socket are identified, but may have no name.
+  // Everybody. On the Unix socket, the caller is identified, but the UID may have no user name.
   kReaders,
   kWhoever,  // unknown callers, and known users with more than read access
   // Known users, over the Unix socket or with a token. For actions on the caller's own tasks. A

@@ -26,7 +26,8 @@ std::string HealthMessage(std::optional<core::GpuIndex> gpu, const std::string& 
   return base::DumpJson(json);
 }
 
-// Otherwise, a GPU that fails and recovers every few seconds would cause as many notices.
+// True if a notice may be sent now, in which case it counts as sent. Without this limit, a GPU that
+// fails and recovers every few seconds would cause a notice each time.
 bool MaySend(FailureNotices& notices, base::Time now) {
   constexpr std::size_t kMostPerHour = 5;
   std::erase_if(notices.sent, [&](base::Time sent) { return sent < now - std::chrono::hours(1); });

@@ -6,9 +6,9 @@
 namespace carma::daemon {
 namespace {
 
-// Writes the comment unless the existing one was written by a person or, if the wait is over, by
-// another node where the job waits. Returns the node's name in Slurm, which may differ from the
-// host name.
+// Writes the comment, unless a person wrote the existing one. At the end of a wait, also keeps a
+// comment that says that the job waits on another node. Returns the node's name in Slurm, which may
+// differ from the host name.
 Result<std::string> Tell(const SlurmPrograms& programs, const slurm::WaitComments::Comment& comment,
                          std::string node) {
   const auto job = CARMA_TRY(programs.Find(comment.job));
@@ -16,7 +16,7 @@ Result<std::string> Tell(const SlurmPrograms& programs, const slurm::WaitComment
   if (comment.only_if_waiting && !slurm::IsWaiting(job->admin_comment)) return node;
   if ((comment.waits || comment.only_if_waiting) && job->nodes == 1 && !job->node_list.empty())
     node = job->node_list;
-  // A job that is here alone no longer waits on another node.
+  // If the job has only this node, a comment that says that it waits on another one is out of date.
   const bool outdated = comment.only_if_waiting && job->nodes == 1;
   if (!comment.waits && !outdated && slurm::IsWaiting(job->admin_comment) &&
       !slurm::IsWaiting(job->admin_comment, node))

@@ -52,8 +52,9 @@ class Reader {
   void AddUsual(std::string_view name, std::string value) {
     Add(name, std::move(value), fmt::format("{}'s default", base::WordOf(framework_)));
   }
-  // True if the value is a script's default, and the command gives another one. Both are elements
-  // of one list, of which the last counts. A script's own later use of a default is unknown, too.
+  // True if `value` is a default in a script and the command sets `later` instead. Both are
+  // elements of one list, in which later settings take precedence. An unknown setting in the same
+  // file replaces nothing, because it may just use the default.
   static bool IsReplaced(const Setting& value, const Setting& later) {
     const auto file = [](const Setting& each) { return each.from.substr(0, each.from.find(':')); };
     return std::less<>()(&value, &later) && file(value) != file(later);

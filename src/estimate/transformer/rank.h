@@ -48,7 +48,8 @@ struct Adapters {
 };
 
 Adapters AdaptersOf(const Sizes& sizes, const TrainingPlan& plan, bool gated);
-// For a model with a list of blocks, such as a U-Net. `inputs` is the sum over all blocks.
+// The adapters of a model with a list of blocks, such as a U-Net. The blocks differ, so `inputs` is
+// the sum over all of them.
 Adapters AdaptersOf(const BlockList& list, const TrainingPlan& plan);
 
 // Memory on the GPU that does not depend on the number of tokens, in bytes.

@@ -64,7 +64,7 @@ struct JobAttempt {
   bool saved = false;               // the task was asked to checkpoint and exits on its own
   bool holds = false;               // holds GPU memory, from its first allocation on
   base::Time ends{};
-  // Due times; kUnset means never.
+  // When each timer is due; kUnset means never.
   base::Time memory_steps = kUnset;
   base::Time checkpoints = kUnset;
   base::Time slot_ends = kUnset;

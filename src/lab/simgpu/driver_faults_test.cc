@@ -59,7 +59,7 @@ Role RoleIn(std::string_view function) {
 std::vector<std::string> EveryFunction() {
   std::vector<std::string> names;
   const gpu::NvmlApi api([&names](const std::string& name) {
-    // The others only decide which of two functions lists processes.
+    // The excluded functions only serve to choose which of two functions lists processes.
     if (!name.ends_with("Processes_v2") && name != "nvmlDeviceGetConfComputeMemSizeInfo")
       names.push_back(name);
     return nullptr;

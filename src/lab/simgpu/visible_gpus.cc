@@ -23,7 +23,7 @@ const GpuIdentity* NumberedPlace(const std::vector<GpuIdentity>& places, std::in
   return nullptr;
 }
 
-// Finds a place by its UUID or an unambiguous prefix of it.
+// Finds a GPU or instance by its UUID or an unambiguous prefix of it.
 const GpuIdentity* NamedPlace(const std::vector<GpuIdentity>& places, std::string_view name) {
   if (!name.starts_with("GPU-") && !name.starts_with("MIG-")) return nullptr;
   const GpuIdentity* found = nullptr;
@@ -35,7 +35,7 @@ const GpuIdentity* NamedPlace(const std::vector<GpuIdentity>& places, std::strin
   return found;
 }
 
-// The place that one entry of CUDA_VISIBLE_DEVICES makes visible; null if there is none.
+// The GPU or instance that one entry of CUDA_VISIBLE_DEVICES makes visible; null if there is none.
 const GpuIdentity* FindPlace(const std::vector<GpuIdentity>& places, std::string_view name) {
   const auto number = base::ParseInt(name);
   const GpuIdentity* const found =

@@ -35,7 +35,7 @@ class JobCollector {
  public:
   JobCollector(std::string_view path, const ReadOptions& options);
 
-  // Records a problem in a line.
+  // Records a complaint about a line.
   void Complain(Complaint complaint, std::int64_t line, std::string_view value);
   // word: the format's word for the status; empty if there is none.
   void SetStatus(Job& job, std::string_view word);
@@ -44,14 +44,14 @@ class JobCollector {
   void SetWorkload(Job& job, std::string_view name) {
     job.workload = NumberOf(trace_.workloads, name);
   }
-  // cells: values of kWishColumns. Complains about invalid values.
+  // cells: values of kWishColumns. Records a complaint about each invalid value.
   void SetWishes(Job& job, const std::array<std::string_view, 4>& cells);
-  // Returns false and complains unless the time is between zero and kMaxJobSubmit.
+  // Records a complaint and returns false unless the time is between zero and kMaxJobSubmit.
   bool SetSubmit(Job& job, std::optional<double> milliseconds, std::string_view text);
-  // Returns false and complains unless this is a valid number of GPUs. Also returns false for a job
-  // without GPUs, and counts it as a CPU job.
+  // Records a complaint and returns false unless this is a valid number of GPUs. Also returns false
+  // for a job without GPUs, and counts it as a CPU job.
   bool SetGpus(Job& job, std::optional<double> gpus, std::string_view text);
-  // Sets the duration in seconds; complains if it is missing or invalid.
+  // Sets the duration in seconds; records a complaint if it is missing or invalid.
   void SetDuration(Job& job, std::optional<double> seconds, std::string_view text);
   // Adds a job. Jobs are numbered in the order of their lines in the trace.
   void Add(const Job& job);
@@ -64,7 +64,7 @@ class JobCollector {
   void CheckOrder(const Job& job, std::string_view text);
 
   const ReadOptions& options() const { return options_; }
-  // The trace's path for messages.
+  // The path of the trace, used in messages.
   const std::string& where() const { return where_; }
   // The error that stops reading: an exceeded limit, or with `strict` the first complaint.
   const std::optional<base::Error>& error() const { return error_; }

@@ -15,10 +15,10 @@ using base::Duration;
 
 namespace {
 
-// Workloads with the same number of GPUs, by mix class.
+// A shelf holds the workloads that need the same number of GPUs, grouped by the classes of the mix.
 using Shelf = std::vector<std::vector<const Workload*>>;
 
-// The shelves by number of GPUs. Returns kInvalid if a class has no workloads.
+// The shelf for each number of GPUs. Returns kInvalid if a class has no workloads.
 Result<std::map<int, Shelf>> Shelves(const Catalogue& catalogue,
                                      const std::vector<ClassShare>& mix) {
   std::map<int, Shelf> shelves;

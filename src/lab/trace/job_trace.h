@@ -66,7 +66,7 @@ struct Job {
 inline int WholeGpus(const Job& job) {
   return (job.gpu_milli + 999) / 1000;
 }
-// True if the job was never started, so it is no load on the cluster.
+// True if the job was never started and therefore put no load on the cluster.
 inline bool NeverRan(const Job& job) {
   return job.status == JobStatus::kPending && !job.duration;
 }

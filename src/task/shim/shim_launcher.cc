@@ -215,7 +215,8 @@ void ShimLauncher::KillHung(Attempt& attempt) {
   Tell(attempt.shim, {SIGKILL});
 }
 
-// Warns at first. Later kills the shim, so that the task's GPUs can serve others while it waits.
+// Logs a warning at first. Later kills the shim, so that other tasks can use the GPUs while this
+// task waits for another attempt.
 void ShimLauncher::OnLateStart(Attempt& attempt) {
   attempt.start_by.reset();
   if (!std::exchange(attempt.start_warned, true)) {
@@ -226,7 +227,7 @@ void ShimLauncher::OnLateStart(Attempt& attempt) {
                           Field{"user", order ? order->user : ""},
                           Field{"workdir", order ? order->spec.workdir : ""}});
   }
-  // The task may have started, although an earlier carmad got the report.
+  // The task may have started and reported this to an earlier carmad.
   const std::string started = attempt.dir + "/" + kStartedFile;
   if (base::CheckExists(started).value_or(true) || !MayLive(attempt.shim)) return;
   attempt.gave_up = true;

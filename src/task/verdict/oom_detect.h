@@ -34,7 +34,7 @@ struct ExitEvidence {
   bool made_fault = false;
   std::string fault_of;
   bool mps_client = false;  // client of an MPS server that other tasks may share
-  // True if the task's MPS server died or was faulted while the task ran.
+  // True if the task's MPS server died or entered a faulted state while the task ran.
   bool server_broke = false;
   bool neighbour_blamed = false;  // another task of this server was held responsible
 };

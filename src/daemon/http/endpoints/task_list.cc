@@ -28,7 +28,8 @@ constexpr std::size_t kMostRows = 1'000;
 // have few rows even though a next page exists.
 constexpr std::size_t kMostLooks = 1'000;
 // A list is built without forking if it has at most kFewRows rows and its waiting tasks are among
-// the first kFewStarts of the queue. The queue's order is, if it has at most kShortQueue tasks.
+// the first kFewStarts of the queue. The order of the queue is computed without forking if the
+// queue has at most kShortQueue tasks.
 constexpr std::size_t kFewRows = 100;
 constexpr std::size_t kFewStarts = 200;
 constexpr std::size_t kShortQueue = 20'000;
@@ -138,8 +139,8 @@ class PageFiller {
   std::size_t looks_ = 0;
 };
 
-// The requested states whose tasks are only in the store: final ones, and that of tasks which are
-// still being accepted.
+// The requested states whose tasks are only in the store: the final states, and kSubmitted (tasks
+// that are still being accepted).
 std::vector<core::TaskState> StatesInBooksAlone(const store::TaskFilter& filter) {
   return store::StatesWhere([&](core::TaskState state) {
     const bool wanted =

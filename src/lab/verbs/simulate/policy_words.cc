@@ -17,8 +17,8 @@
 namespace carma::cli {
 namespace {
 
-// Configuration sections that affect a simulated server's decisions. Of the others, kWords lists
-// the keys that do.
+// Configuration sections whose keys affect a simulated server's decisions. kWords lists the
+// relevant keys of all other sections.
 constexpr std::array kSections{"policy.", "fair.", "limits.", "slots.", "reserve.", "recovery."};
 
 // The settings collected from the keywords.
