@@ -20,8 +20,8 @@ Result<Unit> CheckNoOtherDaemon(const std::string& socket, const std::string& op
     const std::string trace = socket + ".ends";  // remains after a stop until the machine reboots
     if (!base::IsFolder(trace)) return Unit{};
     return Conflict(
-        "root's carmad, which manages the GPUs of this server, does not respond now ({} exists); a "
-        "second carmad, which {} would start, would not know about its tasks",
+        "root's carmad manages the GPUs of this server but does not respond ({} exists); {} would "
+        "start a second carmad, which does not know about the first one's tasks",
         trace, option);
   }
   const Result<base::Json> json = base::ParseJson(*text);
@@ -29,8 +29,8 @@ Result<Unit> CheckNoOtherDaemon(const std::string& socket, const std::string& op
   const Result<StatusView> status = FromJson<StatusView>(*json);
   if (!status || status->uid == ::getuid()) return Unit{};
   return Conflict(
-      "{}'s carmad (process {}, {}) already manages the GPUs of this server and would not know "
-      "about your tasks: submit to it with 'carma', or start a second carmad with {}",
+      "{}'s carmad (process {}, {}) already manages the GPUs of this server: submit to it with "
+      "'carma', or start a second carmad with {} (neither knows about the other's tasks)",
       base::UserName(static_cast<uid_t>(status->uid)), status->pid, socket, option);
 }
 

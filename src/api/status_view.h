@@ -86,7 +86,7 @@ struct StatusView {
     field("collocation", status.collocation, "How tasks share a GPU.");
     field("memory_limits", status.memory_limits,
           "What limits tasks to their promised GPU memory: kernel (all processes of a task "
-          "together), mps (each process), nobody; empty if not yet known.",
+          "together), mps (each process) or nobody; empty if not yet known.",
           {.words = ",kernel,mps,nobody"});
     field("no_memory_limits", status.no_memory_limits,
           "Why the kernel does not limit tasks to their promised GPU memory; empty if it does or "

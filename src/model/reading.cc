@@ -337,9 +337,9 @@ void NoteCollapsed(LayerList& list, const std::vector<std::size_t>& collapsed) {
   list.collapsed = true;
   list.hidden_params = params;
   AddNote(list, Note::Kind::kCollapsed,
-          fmt::format("blocks printed as one row: {}, so the layers behind {} of {} parameters "
-                      "are unknown ({}); print the summary at full depth",
-                      collapsed.size(), params, list.params, Names(types)));
+          fmt::format("blocks printed as one row: {} ({}), so the layers that have {} of the {} "
+                      "parameters are unknown; print the summary at full depth",
+                      collapsed.size(), Names(types), params, list.params));
 }
 
 void NoteUnknownTypes(LayerList& list, const std::vector<std::size_t>& except) {

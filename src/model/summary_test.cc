@@ -188,8 +188,8 @@ TEST(TorchInfo, NotesBlocksWithHiddenContents) {
   EXPECT_TRUE(list.collapsed);
   const std::string note = Notes(list, Note::Kind::kCollapsed);
   EXPECT_THAT(note,
-              HasSubstr("printed as one row: 2, so the layers behind 9344 of 20000 parameters"));
-  EXPECT_THAT(note, HasSubstr("(BasicBlock)")) << "not the layer scale or the convolution";
+              HasSubstr("2 (BasicBlock), so the layers that have 9344 of the 20000 parameters are"))
+      << "not the layer scale or the convolution";
   EXPECT_EQ(Row(list, "BasicBlock").kind, RowKind::kUnknown);
   EXPECT_EQ(Row(list, "StdConv2dSame").kind, RowKind::kLeaf);
   EXPECT_THAT(Notes(list, Note::Kind::kMissingShapes), HasSubstr("no input shapes"));

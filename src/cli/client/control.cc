@@ -179,7 +179,7 @@ void WarnOfCancelledDependents(Context& context, std::span<const std::uint64_t> 
     if (dependents.size() < kMostLines) dependents.push_back(id);
   }
   if (dependents.empty()) return;
-  Warn(context, "dependent tasks stay cancelled; to restart them, too: carma requeue " +
+  Warn(context, "dependent tasks stay cancelled; to restart them too, run: carma requeue " +
                     base::Join(dependents, " "));
 }
 

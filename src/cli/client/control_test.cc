@@ -71,9 +71,10 @@ TEST_F(App, RequeueNamesDependentTasksThatStayCancelled) {
            ended(9, "70", "DependencyNeverMet"), ended(8, "7", "DependencyNeverMet")}},
          {"next", nullptr}});
   });
-  EXPECT_EQ(Run({"requeue", "7"}).err,
-            "carma: warning: dependent tasks stay cancelled; to restart them, too: carma requeue 8 "
-            "11\n");
+  EXPECT_EQ(
+      Run({"requeue", "7"}).err,
+      "carma: warning: dependent tasks stay cancelled; to restart them too, run: carma requeue 8 "
+      "11\n");
 }
 
 TEST_F(App, OneTaskIsReportedLikeSeveral) {

@@ -368,7 +368,7 @@ std::string MetricsText(Engine* engine, const Monitor* monitor, store::Store& st
           "Time that the daemon takes to make, store and carry out one round of decisions.",
           counters.turn_seconds);
   out.One("carma_loop_late_seconds", "histogram",
-          "Event loop lag: delay of an event scheduled for 50 ms after work begins.",
+          "Event loop lag: how late a timer runs that is set to 50 ms whenever the loop has work.",
           counters.loop_late_seconds);
   out.One("carma_queue_wait_seconds", "histogram",
           "Time from entering the queue to the launch decision.", counters.wait_seconds);

@@ -51,7 +51,7 @@ constexpr KeepRule kKeepRules[] = {
 };
 
 constexpr BesidesRule kBesidesRules[] = {
-    {"LayerNorm", "8 per row",
+    {"LayerNorm", "8 bytes per row",
      [](const Row& row) {
        return row.rule->row_statistics && row.rule->role == Role::kNorm &&
               row.step == Step::kOperation;
@@ -64,7 +64,7 @@ constexpr BesidesRule kBesidesRules[] = {
        kept.per_sample += kStatisticBytes * row.out / static_cast<double>(width);
      },
      "derivatives.yaml, native_layer_norm: mean and rstd"},
-    {"max pooling", "8 per maximum",
+    {"max pooling", "8 bytes per maximum",
      [](const Row& row) {
        return row.rule->role == Role::kMaxPool && row.step == Step::kOperation;
      },
@@ -73,25 +73,25 @@ constexpr BesidesRule kBesidesRules[] = {
        kept.masks += (kIndexBytes - kElementBytes) * row.out;
      },
      "derivatives.yaml, max_pool2d_with_indices: the indices are int64"},
-    {"Dropout with a rate above 0", "1 per element",
+    {"Dropout with a rate above 0", "1 byte per element",
      [](const Row& row) { return row.step == Step::kPassing && row.dropout > 0; },
      [](const Row& row, Kept& kept) {
        kept.per_sample += kMaskBytes * row.out;
        kept.masks += kMaskBytes * row.out;
      },
      "derivatives.yaml, native_dropout: saves a bool mask and returns a new tensor"},
-    {"StarReLU, SquaredReLU", "4 per element",
+    {"StarReLU, SquaredReLU", "4 bytes per element",
      [](const Row& row) {
        return row.rule->role == Role::kKeepsTwo && row.step == Step::kOperation;
      },
      [](const Row& row, Kept& kept) { kept.AddElements(row.out); },
      "relu keeps its result, and pow keeps its input"},
     {"layers written out in Python: NewGELU, QuickGELU, RMSNorm, EvoNorm …",
-     "4 per element for each further operation",
+     "4 bytes per element for each further operation",
      [](const Row& row) { return row.rule->extra_outputs > 0 && row.step == Step::kOperation; },
      [](const Row& row, Kept& kept) { kept.AddElements(row.rule->extra_outputs * row.out); },
      "source code: powers, products and tanh each save their inputs"},
-    {"weight-standardised convolution", "4 per weight, independent of the batch",
+    {"weight-standardised convolution", "4 bytes per weight, independent of the batch",
      [](const Row& row) {
        return row.rule->standardized && row.step != Step::kNone &&
               row.kind != Row::Kind::kContainer;

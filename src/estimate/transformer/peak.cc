@@ -343,7 +343,7 @@ void AddWarnings(const TransformerConfig& config, const TrainingPlan& plan,
     warnings.emplace_back("DeepSpeed's buckets, up to 3.7G, are counted even on a single GPU");
   if (plan.offload_parameters && IsZero(plan.data_parallel))
     warnings.emplace_back(
-        "of the offloaded weights, only those that ZeRO keeps on the GPU are counted (up to 1.9G)");
+        "only the offloaded weights that ZeRO keeps on the GPU are counted (up to 1.9G)");
   for (const std::string& remark : config.remarks) warnings.push_back(remark);
   if (config.diffuses && plan.frozen_parameters == 0)
     warnings.emplace_back(

@@ -215,11 +215,12 @@ std::string SweepTable(const std::vector<Evaluated>& all) {
                         of_bound(score.covered), of_bound(score.bound_over)}));
   }
   return table.Text(ScreenOf(stdout)) +
-         "\nShares in %. Memory is what the driver reports. ASKED: what is predicted, and "
-         "from which runs:\n  batch left out        one batch size, from all other batch sizes\n"
-         "  from two smaller      a batch at least twice as large, from two smaller ones\n"
-         "  GPU left out          one batch size, from runs on another GPU type\n"
-         "  sample, GPU left out  memory per sample, from another GPU type\n"
+         "\nShares in %. Memory is what the driver reports. ASKED: what is predicted, and from "
+         "which runs:\n"
+         "  batch left out        memory at one batch size, from all other batch sizes\n"
+         "  from two smaller      memory at one batch size, from two at most half as large\n"
+         "  GPU left out          memory at one batch size, from runs on another GPU type\n"
+         "  sample, GPU left out  memory per sample, from runs on another GPU type\n"
          "COVERED: runs within the 95 % bound. BOUND OVER: mean excess of that bound. NONE: runs "
          "too far\nfrom the measured ones to be predicted.\n";
 }
