@@ -12,8 +12,8 @@
 namespace carma::cli {
 namespace {
 
-// Ranges of characters that take two columns: Chinese, Japanese, Korean and emoji, of which the
-// ones below 0x2E80 are those that training programs print. wcwidth() would need a UTF-8 locale,
+// Ranges of characters that take two columns: Chinese, Japanese, Korean and emoji. Below 0x2E80,
+// only the emoji that training programs print are listed. wcwidth() would need a UTF-8 locale,
 // which is missing with LC_ALL=C.
 constexpr std::pair<char32_t, char32_t> kWide[] = {
     {0x1100, 0x115F},   {0x2E80, 0x303E},   {0x3041, 0xA4CF},   {0xA960, 0xA97F},

@@ -33,8 +33,8 @@ class NvmlProcesses {
   void Forget() { seen_us_ = 0; }
 
  private:
-  // Adds the processes of one list to now_. kind: what the list says about all its processes.
-  // Returns false if the driver does not have the list.
+  // Adds the processes of one list to now_. kind: the properties that all processes on this list
+  // have. Returns false if the driver does not have the list.
   ReadResult<bool> Add(NvmlCalls& calls, const NvmlDevice& device, nvml::GetProcessesFn* function,
                        const char* what, const ProcessUse& kind);
   nvml::Return Ask(nvml::GetProcessesFn* function, nvml::Device handle);

@@ -45,9 +45,9 @@ class MpsControl {
   MpsControl(MpsSetup setup, MpsServerId id)
       : setup_(std::move(setup)), id_(std::move(id)), logs_(setup_.dir, id_) {}
 
-  // Returns this control, but a daemon that it starts shows only these of the server's GPUs. CUDA
-  // ignores all GPUs after one that it cannot find, so GPUs that do not work must be left out.
-  // gpus: as in MpsServerId::gpus; empty for all.
+  // Returns a copy of this control. A daemon that the copy starts shows only the given GPUs of the
+  // server. CUDA ignores all GPUs after one that it cannot find, so GPUs that do not work must be
+  // left out. gpus: as in MpsServerId::gpus; empty for all.
   MpsControl Showing(const std::string& gpus) const;
   // Checks that the running daemon, if any, shows these GPUs. Stops an unused daemon if one of
   // these GPUs was left out when it started, or if it shows a GPU that no longer works. readable:
