@@ -1,5 +1,6 @@
-# For ./dev release --arm64: Debian's cross compiler. Libraries that are compiled in are in the folder of packaging/old_libc.sh arm64. Headers,
-# and libraries that only tests need, which are not built, are those of this machine.
+# For ./dev release --arm64: Debian's cross compiler. The libraries that are linked statically come from the folder that
+# `packaging/old_libc.sh arm64` makes. Headers are this machine's. So are the libraries that only tests need, because tests are not
+# built.
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR aarch64)
 set(CMAKE_CXX_COMPILER aarch64-linux-gnu-g++)

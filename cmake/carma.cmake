@@ -7,16 +7,16 @@ find_package(GTest REQUIRED)
 find_package(benchmark REQUIRED)
 find_package(Boost 1.81 REQUIRED)
 
-# Static: a program that loads five libraries of C++ takes twice as long to start as `carma submit` to do its work. Of fmt and
-# spdlog the headers are enough (base/compiled_fmt.cc).
+# Linked statically, because loading five C++ libraries takes twice as long as all the work of `carma submit`. Of fmt and spdlog
+# only the headers are needed (base/compiled_fmt.cc).
 find_library(CARMA_SQLITECPP libSQLiteCpp.a REQUIRED)
 find_library(CARMA_SQLITE libsqlite3.a REQUIRED)
 find_library(CARMA_ZLIB libz.a REQUIRED)
 
 find_program(CARMA_CCACHE ccache)
 if(CARMA_CCACHE)
-  # What a precompiled header asks of ccache; and all checkouts share what they have in common. Where objects name their folder
-  # for a debugger that is another one's.
+  # CCACHE_SLOPPINESS as precompiled headers require. With the other settings, all checkouts share cached objects. A shared object
+  # of a release build may name another checkout's folder as its source folder; only a debugger notices.
   set(CARMA_CCACHE_SETTINGS CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
     CCACHE_BASEDIR=${CMAKE_SOURCE_DIR})
   if(CMAKE_BUILD_TYPE STREQUAL "Release")
@@ -31,7 +31,7 @@ endif()
 
 add_compile_options(-Wall -Wextra -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual -Werror=return-type)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-  # g++ 12 reports these inside its own <optional>, <variant> and <string> under optimisation.
+  # When it optimises, g++ 12 reports these inside its own <optional>, <variant> and <string>.
   add_compile_options(-Wno-maybe-uninitialized -Wno-restrict -Wno-array-bounds -Wno-stringop-overflow -Wno-missing-field-initializers)
 endif()
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_GREATER_EQUAL 13)
@@ -49,18 +49,19 @@ if(CARMA_FUZZ)
   add_compile_options(-fsanitize=fuzzer-no-link)  # coverage for libFuzzer in every module
 endif()
 
-# Libraries and programs alike: one precompiled header serves both. What a program does not call is left out of it.
+# The same options for libraries and programs, so that they can share precompiled headers. The linker drops functions that a
+# program does not call.
 add_compile_options(-fPIC -ffunction-sections -fdata-sections)
 
-# Headers of the standard library and fmt that most files read, compiled once: a quarter off the time of a build, with those of
-# googletest two fifths off that of the tests. Nothing else pays: the headers of nlohmann_json and CLI11 define so many inline
-# functions that each file which does not use them compiles slower. Every file still includes what it uses: the analysers'
-# builds (preset fuzz) do without.
+# Precompiled: the headers of the standard library and fmt that most files include. This saves a quarter of a build's time and,
+# with the headers of googletest, two fifths of the tests' build time. Other headers do not pay: those of nlohmann_json and CLI11
+# define so many inline functions that files which do not use them would compile more slowly. Every file still includes what it
+# uses, because the analysers' builds (preset fuzz) have no precompiled headers.
 option(CARMA_PRECOMPILED "precompile common headers" ON)
 set(CARMA_COMMON_HEADERS <algorithm> <chrono> <cstdint> <expected> <filesystem> <functional> <map> <memory> <optional> <set>
   <span> <string> <string_view> <unordered_map> <variant> <vector> <fmt/format.h>)
-# Test code is run once or twice and compiled often. A module that is QUICK waits for people, files and processes: -O1 compiles it
-# a quarter faster.
+# Test code is compiled often and run only once or twice. A QUICK module mostly waits for people, files and processes, so -O1 is
+# enough for it, which compiles a quarter faster.
 if(CMAKE_BUILD_TYPE STREQUAL "Release")
   set(CARMA_QUICK_OPTIONS -O1)
   set(CARMA_TEST_OPTIONS -O0)
@@ -81,13 +82,13 @@ carma_precompile(headers)
 carma_precompile(quick_headers OPTIONS ${CARMA_QUICK_OPTIONS})
 carma_precompile(test_headers OPTIONS ${CARMA_TEST_OPTIONS} LINK GTest::gmock HEADERS <gmock/gmock.h> <gtest/gtest.h>)
 
-# carma_use_headers(carma_core headers): which of the above a target is compiled with.
+# carma_use_headers(carma_core headers): the target uses this set of the precompiled headers above.
 function(carma_use_headers target which)
   if(CARMA_PRECOMPILED)
     target_precompile_headers(${target} REUSE_FROM carma_${which})
   endif()
 endfunction()
-# A program of tests: not optimised, with the headers of googletest.
+# Sets up a test program: not optimised, with the headers of googletest.
 function(carma_test_program target)
   target_include_directories(${target} PRIVATE ${CMAKE_BINARY_DIR}/test_paths)
   target_compile_options(${target} PRIVATE ${CARMA_TEST_OPTIONS})
@@ -95,7 +96,8 @@ function(carma_test_program target)
   carma_use_headers(${target} test_headers)
 endfunction()
 
-# What tests read and load. A header, not a flag: objects that need none of it are the same in every checkout.
+# The paths of files that tests read or load. They are in a header, not in compiler flags, so objects that do not need them are the
+# same in every checkout.
 file(GENERATE OUTPUT ${CMAKE_BINARY_DIR}/test_paths/test_paths.h CONTENT
 "#pragma once
 #define CARMA_SOURCE_DIR \"${PROJECT_SOURCE_DIR}\"
@@ -105,7 +107,7 @@ file(GENERATE OUTPUT ${CMAKE_BINARY_DIR}/test_paths/test_paths.h CONTENT
 #define CARMA_SIMGPU_DRIVER \"${CMAKE_BINARY_DIR}/bin/libcarma-simgpu.so\"
 ")
 
-# Who may include whom: one list, declared by the modules below and read by tools/check_layers.py.
+# Lists for each folder the folders that it may include from. The modules below write it, tools/check_layers.py reads it.
 set(CARMA_LAYERS ${CMAKE_BINARY_DIR}/layers.txt)
 file(WRITE ${CARMA_LAYERS} "")
 # The folder of a module follows from its target: carma::sim is lab/sim.
@@ -124,10 +126,10 @@ function(carma_layer folder)
   file(APPEND ${CARMA_LAYERS} "${folder}: ${allowed}\n")
 endfunction()
 
-# A cold build spends most of its time on headers and templates that many files of a folder use. So up to 24 files of a
-# folder are compiled together, in less than half the time. Names that a file keeps to itself must therefore be unique in the
-# folder: the compiler finds those that two files share, tools/check_layers.py those that a header also has. APART lists files
-# that are compiled alone. Tests are compiled in the same way. The debug and fuzz builds compile each file separately.
+# A build without a cache spends most of its time on headers and templates that many files of a folder use. So up to 24 files of
+# a folder are compiled together, in less than half the time. Names that are local to a file must therefore be unique in the
+# folder: the compiler reports a name that two files define, and tools/check_layers.py one that a header also has. APART lists
+# files that are compiled alone. Tests are compiled in the same way. The debug and fuzz builds compile each file separately.
 option(CARMA_UNITY "compile the files of a folder together, 24 at a time" OFF)
 if(CARMA_UNITY AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   add_compile_options(-Wno-subobject-linkage)  # a private member's type in an anonymous namespace; each file is included once
@@ -167,10 +169,10 @@ function(carma_unity files name apart)
 endfunction()
 
 # carma_module(task QUICK FOLDERS process describe DEPENDS carma::base carma::core [LINK …] [TEST_LINK …] [APART …])
-# The folder's *.cc, and those of its FOLDERS, become the library carma::task, its *_test.cc the one test
-# program task_test, its fake_*.cc the library carma::task_fakes, which tests alone link.
-# DEPENDS names the modules whose headers it includes, TEST_LINK those that its tests include besides. A subfolder includes
-# what stands before it in FOLDERS and the module's own files; the module's own files include no subfolder.
+# The *.cc files of the folder and of its FOLDERS become the library carma::task, its *_test.cc files the test program task_test,
+# and its fake_*.cc files the library carma::task_fakes, which only tests link.
+# DEPENDS names the modules whose headers the module includes, TEST_LINK those that only its tests include. A subfolder may include
+# the subfolders before it in FOLDERS and the module's own files; the module's own files include no subfolder.
 function(carma_module name)
   cmake_parse_arguments(MODULE "QUICK" "" "FOLDERS;DEPENDS;LINK;TEST_LINK;APART" ${ARGN})
   set(patterns ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
@@ -223,8 +225,8 @@ function(carma_module name)
   endif()
 endfunction()
 
-# What is installed takes of the machine glibc alone. Under sanitizers it shares the C++ library: each further copy, in a library that is closed again,
-# leaks the memory that it keeps for exceptions.
+# Of the machine's libraries, installed programs use only glibc. Under sanitizers they also use the shared C++ library: if a library
+# that is loaded and closed again had its own copy, the memory that this copy reserves for exceptions would leak.
 function(carma_link_static target)
   if(NOT CARMA_SANITIZE)
     target_link_options(${target} PRIVATE -static-libstdc++ -static-libgcc)
@@ -233,9 +235,9 @@ function(carma_link_static target)
   carma_portable(${target})
 endfunction()
 
-# The target `portable` links what is installed once more, into the folder portable: against an older C library, so that it starts on older
-# distributions than this one. Objects are the same. A function that the older library lacks is an error of the link, or stands in
-# packaging/old_libc.cc.
+# The target `portable` links the installed programs a second time, from the same objects, into the folder portable: against an
+# older C library, so that they start on older distributions than this one. A function that the older library lacks must be defined
+# in packaging/old_libc.cc; otherwise linking fails.
 set(CARMA_OLD_LIBC "" CACHE PATH "folder made by packaging/old_libc.sh; empty: there is no target `portable`")
 if(CARMA_OLD_LIBC)
   add_custom_target(portable)
@@ -279,8 +281,8 @@ function(carma_program name)
   install(TARGETS ${name} RUNTIME DESTINATION bin)
 endfunction()
 
-# carma_other_names(srun libexec/carma sbatch): links beside a program, which plays the part by whose name it is started. A program of its own for
-# each part would be a megabyte, nearly all of it the C++ library.
+# carma_other_names(srun libexec/carma sbatch): makes links next to a program, which behaves according to the name by which it is
+# started. A separate program for each name would take a megabyte, nearly all of it the C++ library.
 function(carma_other_names target destination)
   foreach(name ${ARGN})
     add_custom_command(TARGET ${target} POST_BUILD VERBATIM
@@ -289,8 +291,8 @@ function(carma_other_names target destination)
   endforeach()
 endfunction()
 
-# Adds a generated source as a target of its own. Otherwise its command would wait for all libraries of `target`, and the other
-# sources of `target` for its command.
+# Adds a generated source as a separate target. Otherwise the command that generates it would wait for all libraries of `target`,
+# and the other sources of `target` would wait for the command.
 function(carma_add_generated target symbol out)
   add_library(${target}_${symbol} OBJECT ${out})
   target_sources(${target} PRIVATE $<TARGET_OBJECTS:${target}_${symbol}>)
@@ -307,7 +309,7 @@ function(carma_embed target file symbol namespace)
   carma_add_generated(${target} ${symbol} ${out})
 endfunction()
 
-# The same for a file of any bytes, megabytes too.
+# The same for a binary file, which may have megabytes.
 function(carma_embed_binary target file symbol namespace)
   set(out ${CMAKE_CURRENT_BINARY_DIR}/${symbol}.cc)
   add_custom_command(OUTPUT ${out}

@@ -1,4 +1,4 @@
-# Writes a C++ source with the commit that is built, unless it holds that commit already: then nothing is linked again.
+# Writes a C++ source with the commit that is built. A source that already has this commit is not touched, so nothing is relinked.
 execute_process(COMMAND git rev-parse --short=12 HEAD WORKING_DIRECTORY ${SOURCE} OUTPUT_VARIABLE commit OUTPUT_STRIP_TRAILING_WHITESPACE
   ERROR_QUIET RESULT_VARIABLE failed)
 if(failed)

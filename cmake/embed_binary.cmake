@@ -1,5 +1,5 @@
-# Writes a C++ source that holds the bytes of INPUT as a string_view. The assembler copies them:
-# megabytes as string literals would take the compiler minutes.
+# Writes a C++ source that holds the bytes of INPUT as a string_view. The assembler copies them, because the compiler would take
+# minutes for string literals of megabytes.
 file(SIZE ${INPUT} size)
 if(size EQUAL 0)
   message(FATAL_ERROR "${INPUT} is empty")

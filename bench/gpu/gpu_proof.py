@@ -192,7 +192,7 @@ def parser() -> argparse.ArgumentParser:
         help="of training, each alone (8)",
     )
     parser.add_argument(
-        "--phases", type=methods, default=list(METHODS), help=f"some of {','.join(METHODS)} (all)"
+        "--phases", type=methods, default=list(METHODS), help=f"one or more of {','.join(METHODS)} (all)"
     )
     parser.add_argument(
         "--no-overhead", action="store_true", help="do not measure what monitoring costs a task"

@@ -1,6 +1,6 @@
-"""Stands in for the training process: behaves as the network's description says, without PyTorch.
+"""Stands in for the training process, without PyTorch: behaves as the network's description says.
 
-With CARMA_SIMGPU_BIN it holds memory of a simulated GPU through carma-simtask meanwhile.
+If CARMA_SIMGPU_BIN is set, it also holds memory of a simulated GPU, through carma-simtask.
 """
 
 import json

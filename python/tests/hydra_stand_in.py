@@ -1,4 +1,4 @@
-"""As much of hydra-core 1.3 and omegaconf as the launcher touches, for tests where Hydra cannot be had."""
+"""The part of hydra-core 1.3 and omegaconf that the launcher uses, for tests where Hydra is not installed."""
 
 import contextlib
 import functools
@@ -8,25 +8,25 @@ import types
 
 
 class DictConfig(types.SimpleNamespace):
-    """Nested values by attribute."""
+    """Nested values, read as attributes."""
 
 
 class Launcher:
-    """The base of launchers."""
+    """The base class of launchers."""
 
 
 class ConfigStore:
-    """Keeps what plug-ins store."""
+    """Keeps what plug-ins register."""
 
     stored = {}
 
     @classmethod
     def instance(cls):
-        """The only one."""
+        """The only instance."""
         return cls()
 
     def store(self, *, group, name, node, provider):
-        """By name."""
+        """Registers a node by its group and name."""
         del provider
         self.stored[(group, name)] = node
 
@@ -38,12 +38,12 @@ class Singleton(type):
 
     @classmethod
     def get_state(mcs):
-        """For another process."""
+        """The state to send to another process."""
         return {"travelled": True}
 
     @classmethod
     def set_state(mcs, state):
-        """From another process."""
+        """Takes the state from another process."""
         mcs.state = state
 
 
@@ -54,32 +54,32 @@ class HydraConfig:
 
     @classmethod
     def instance(cls):
-        """The only one."""
+        """The only instance."""
         return cls
 
     @classmethod
     def set_config(cls, config):
-        """Of the job that runs here."""
+        """Sets the configuration of the job that runs here."""
         cls.config = config
 
 
 class JobReturn(types.SimpleNamespace):
-    """What became of a job."""
+    """The result of a job."""
 
 
 class ConfigLoader:
-    """Only `key=value`."""
+    """Understands only overrides of the form `key=value`."""
 
     @staticmethod
     def load_sweep_config(config, overrides):
-        """The master's configuration with the words of one job."""
+        """The sweep's configuration with the overrides of one job."""
         job = types.SimpleNamespace(id=None, num=None)
         hydra = DictConfig(sweep=DictConfig(dir=config.hydra.sweep.dir), job=job)
         return DictConfig(hydra=hydra, **dict(word.split("=") for word in overrides))
 
 
 def run_job(*, hydra_context, task_function, config, job_dir_key, job_subdir_key):
-    """In a folder of the job's own."""
+    """Runs the job in a folder of its own."""
     assert (job_dir_key, job_subdir_key) == ("hydra.sweep.dir", "hydra.sweep.subdir")
     assert hydra_context.config_loader and Singleton.state["travelled"] and HydraConfig.config is config
     folder = os.path.join(config.hydra.sweep.dir, str(config.hydra.job.num))
@@ -107,7 +107,7 @@ def main(task_function):
 
 
 def install():
-    """Puts all of it where `import hydra` looks."""
+    """Registers all of it as the modules that `import hydra` finds."""
     here = sys.modules[__name__]
     names = {"hydra": ["main"], "hydra.core": [], "hydra.plugins": [], "hydra.core.config_store": ["ConfigStore"],
              "hydra.core.hydra_config": ["HydraConfig"], "hydra.core.singleton": ["Singleton"],

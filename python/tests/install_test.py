@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The module by pip, from a wheel and from an sdist, each in a virtual environment of its own."""
+"""Installs the module with pip, from a wheel and from an sdist, each in a virtual environment of its own."""
 
 import glob
 import os
@@ -16,17 +16,17 @@ CHECK = ("import carma, carma_task, hydra_plugins.hydra_carma_launcher, os; prin
 
 
 def missing():
-    """Debian's packages that are not there."""
+    """Debian's packages that are not installed."""
     without = [package for module, package in PACKAGES.items()
                if subprocess.run([sys.executable, "-c", f"import {module}"], capture_output=True, check=False).returncode != 0]
-    # The module venv is in Debian's python3; what it unpacks is not.
+    # The module venv is part of Debian's python3; ensurepip, which it needs, is not.
     if subprocess.run([sys.executable, "-c", "import ensurepip"], capture_output=True, check=False).returncode != 0:
         without.append(PACKAGES["venv"])
     return sorted(set(without))
 
 
 class Install(unittest.TestCase):
-    """In a copy, because building writes into the folder."""
+    """Works in a copy, because building writes into the source folder."""
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory(prefix="carma-install.", dir="/tmp")
@@ -36,7 +36,7 @@ class Install(unittest.TestCase):
         shutil.copytree(PYTHON, self.source, ignore=shutil.ignore_patterns("__pycache__", "tests"))
 
     def call(self, *words, folder=None):
-        """Its output."""
+        """Runs a command and returns its output."""
         environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
         done = subprocess.run(words, capture_output=True, text=True, check=False, cwd=folder or self.folder,
                               env={**environment, "PIP_DISABLE_PIP_VERSION_CHECK": "1"}, timeout=240)
@@ -44,7 +44,7 @@ class Install(unittest.TestCase):
         return done.stdout
 
     def installed(self, distribution):
-        """What it prints in an environment that has nothing else."""
+        """Installs the distribution in a new virtual environment and returns the version that it reports there."""
         room = os.path.join(self.folder, "room-" + os.path.basename(distribution))
         self.call(sys.executable, "-m", "venv", "--system-site-packages", room)
         self.call(os.path.join(room, "bin", "pip"), "install", "--no-index", "--no-build-isolation", "--no-deps", distribution)

@@ -89,7 +89,7 @@ class Twice(nn.Module):
 
 
 class LooksAtValues(nn.Module):
-    """Cannot run without memory: the way depends on the data."""
+    """Cannot run without real tensors: the path depends on the data."""
 
     def __init__(self):
         super().__init__()
@@ -100,7 +100,7 @@ class LooksAtValues(nn.Module):
 
 
 class AsksOfAll(nn.Module):
-    """Chooses its way as attention does by its mask; runs without memory all the same."""
+    """Chooses its path as attention does by its mask, yet can run without real tensors."""
 
     def __init__(self):
         super().__init__()
@@ -179,7 +179,7 @@ class Forgotten(nn.Module):
 
 
 def vgg11(norm: bool) -> nn.Module:
-    """As timm has it: the first two dense layers are convolutions."""
+    """Like timm's model: the first two dense layers are convolutions."""
     modules: list = []
     width = 3
     for filters in (64, 0, 128, 0, 256, 256, 0, 512, 512, 0, 512, 512, 0):

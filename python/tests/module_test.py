@@ -35,42 +35,42 @@ LIMIT_S = 60
 
 
 class Point:
-    """A class of the script, there and back."""
+    """An instance of a class of this script travels to the task and back."""
 
     def __init__(self, x):
         self.x = x
 
 
 def twice(point, *, more=0):
-    """A result."""
+    """Prints, and returns a result."""
     print("twice", flush=True)
     return Point(2 * point.x + more)
 
 
 def gpus_seen(_):
-    """What CARMA gives a task."""
+    """The GPUs that CARMA gives the task."""
     return os.environ["CUDA_VISIBLE_DEVICES"]
 
 
 def fails(key):
-    """An exception."""
+    """Raises an exception that can be pickled."""
     return {}[key]
 
 
 class OwnError(Exception):
-    """Its pickle cannot be read: the constructor needs two values and the exception has one."""
+    """Cannot be unpickled: the constructor needs two values, and the exception holds one."""
 
     def __init__(self, code, why):
         super().__init__(f"{why} ({code})")
 
 
 def fails_in_its_own_way():
-    """An exception that cannot travel."""
+    """Raises an exception that cannot be unpickled."""
     raise OwnError(3, "out of paper")
 
 
 def needs_more_room():
-    """Runs out of memory once."""
+    """Runs out of memory in the first attempt."""
     attempt = int(os.environ["CARMA_ATTEMPT"])
     if attempt == 1:
         raise RuntimeError("CUDA out of memory. Tried to allocate 2.00 GiB")
@@ -78,13 +78,13 @@ def needs_more_room():
 
 
 def needs_more_room_and_is_killed():
-    """Leaves a result the first time only."""
+    """Leaves a result in the first attempt only."""
     needs_more_room()
     is_killed()
 
 
 def needs_more_room_and_is_met(path):
-    """Ends the first time only."""
+    """Ends in the first attempt only."""
     needs_more_room()
     is_met(path)
 
@@ -100,7 +100,7 @@ def exits_early():
 
 
 def waits_for(path):
-    """Until a line is written to the pipe."""
+    """Waits until a line is written to the pipe."""
     with open(path, encoding="utf-8") as pipe:
         pipe.readline()
     return path
@@ -113,7 +113,7 @@ def is_met(path):
     threading.Event().wait()
 
 
-# As much of the package as a function without globals needs.
+# The part of the package that a function without globals needs.
 CLOUDPICKLE = """
 import io, marshal, pickle, types
 
@@ -134,7 +134,7 @@ def dumps(value):
 
 
 class ModuleTest(unittest.TestCase):
-    """One server for all."""
+    """All tests share one server."""
 
     @classmethod
     def setUpClass(cls):
@@ -153,11 +153,11 @@ class ModuleTest(unittest.TestCase):
         self.folder = folder.name
 
     def path(self, name):
-        """In a folder of the test's own."""
+        """A path in the test's own folder."""
         return os.path.join(self.folder, name)
 
     def executor(self, **options):
-        """With its files in the test's own folder."""
+        """An executor with its files in the test's own folder."""
         executor = carma.Executor(self.path("jobs"), **{"memory": "1G", **options})
         self.addCleanup(executor.shutdown)
         return executor
@@ -436,7 +436,7 @@ class ModuleTest(unittest.TestCase):
         self.assertIsInstance(future.exception(), carma.TaskFailed)
 
     def gate(self):
-        """A pipe by name, and what writes the line to it that waits_for() waits for, whether or not that reads already."""
+        """Returns the path of a named pipe, and a function that ends waits_for(path), even if that has not begun to read yet."""
         path = self.path("gate")
         os.mkfifo(path)
         pipe = os.open(path, os.O_RDWR)
@@ -578,7 +578,7 @@ class WithoutADaemon(unittest.TestCase):
             self.assertEqual(done.stdout.strip(), expected)
 
     def listen(self, answer):
-        """The path of a socket; answer(connection, request) for each request."""
+        """Returns the path of a socket, on which answer(connection, request) answers each request."""
         path = os.path.join(self.folder, "s")
         server = socket.socket(socket.AF_UNIX)
         server.bind(path)
@@ -671,10 +671,10 @@ class WithoutADaemon(unittest.TestCase):
             do_POST = do_GET
 
             def log_message(self, format, *_):  # pylint: disable=redefined-builtin
-                """Nothing."""
+                """Logs nothing."""
 
         class Server(socketserver.ThreadingUnixStreamServer):
-            """Connections that are still open do not delay its end."""
+            """Ends without waiting for connections that are still open."""
 
             daemon_threads = True
             block_on_close = False

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Runs the tests of python/ with Debian's interpreter; exit status 77, skipped, without PyTorch."""
+"""Runs the tests of python/ with Debian's interpreter; exit status 77 (skipped) without PyTorch."""
 
 import os
 import sys

@@ -35,8 +35,8 @@ notice = "3s"
 [task]
 kill_grace = "20s"
 """
-# Each is in the middle of its work when its turn ends: in its first start, at a step of its own, it waits to be asked. There is
-# always a task that waits for its place then: if no other, then the last in the queue, which wants both GPUs for itself.
+# Each loop is in the middle of its work when its slot ends: in its first start it waits, at a step of its own, to be asked to
+# checkpoint. Some task always waits for the GPU then: at the latest the last one in the queue, which needs both GPUs.
 WAITS = """
 import os, signal
 import carma_task
@@ -106,7 +106,7 @@ class SlotsTest(unittest.TestCase):
     """Real processes, a real daemon."""
 
     def take_turns(self, program, loops, kills):
-        """What each loop wrote at its end; kills: after how many more ends carmad is killed."""
+        """Returns what each loop wrote at its end. kills: carmad is killed each time this many more loops have ended."""
         site = Site(PROGRAMS, "2xA100-40GB", time_scale=3, policy=POLICY)
         self.addCleanup(site.close)
         with open(os.path.join(site.folder, "carma.toml"), "a", encoding="utf-8") as file:
@@ -133,9 +133,9 @@ class SlotsTest(unittest.TestCase):
         turns = [task.details["attempt"] for task in ended]
         self.assertGreaterEqual(min(turns), 2, turns)
         saved = [task.details["checkpoints"] for task in ended]
-        # PyTorch may take longer to load than a turn on a busy machine, and what still loads saves nothing.
+        # On a busy machine PyTorch may take longer to load than a slot lasts, and a program that still loads saves nothing.
         self.assertGreaterEqual(max(saved) if "torch" in program else min(saved), 1, saved)
-        # Nothing was left unsaid about why they came back.
+        # The history says why they returned to the queue.
         history = json.loads(site.carma("history", "--json", str(tasks[0].id), "--limit", "200"))
         self.assertTrue(any(event["what"] == "asked_to_save" for event in history["events"]), history)
         written = []
@@ -157,11 +157,11 @@ class SlotsTest(unittest.TestCase):
         self.assertGreater(written[0][2], 0)
 
     def until_done(self, count):
-        """So many more loops have ended."""
+        """Waits until this many more loops have ended."""
         deadline = time.monotonic() + LIMIT_S
         while count > 0:
             ready, _, _ = select.select([self.bell], [], [], deadline - time.monotonic())
-            self.assertTrue(ready, "the loops do not get on")
+            self.assertTrue(ready, "the loops make no progress")
             count -= len(os.read(self.bell, count))
 
 

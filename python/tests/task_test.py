@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The module carma_task: loops that are asked to checkpoint, end, and go on as if nothing had been."""
+"""The module carma_task: loops that are asked to checkpoint, end, and later continue as if they had never stopped."""
 
 import json
 import os
@@ -21,7 +21,7 @@ try:
 except ImportError:
     torch = None
 
-# Each prints its loss after every step, and waits for a word before the next.
+# Each prints its loss after every step, and waits for a line of input before the next.
 PLAIN = """
 import json, os, sys
 import carma_task
@@ -94,7 +94,7 @@ class Progress(unittest.TestCase):
 
 
 class LoopTest(unittest.TestCase):
-    """Programs as tasks run them."""
+    """Training loops, run as a task would run them."""
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory(prefix="carma-task.")
@@ -102,7 +102,7 @@ class LoopTest(unittest.TestCase):
         self.folder = folder.name
 
     def run_loop(self, program, name, restarts, ask_after=None):
-        """The curve of one start, and its exit code; it is asked to checkpoint after that step."""
+        """Returns the loss curve of one start and its exit code. The loop is asked to checkpoint after the step ask_after."""
         environment = {**os.environ, "PYTHONPATH": os.path.dirname(HERE), "CARMA_CHECKPOINT_SIGNAL": "USR1",
                        "CARMA_CHECKPOINT_NOTICE": "600", "CARMA_RESTARTS": str(restarts),
                        "CARMA_CHECKPOINT_DIR": os.path.join(self.folder, name)}
@@ -119,7 +119,7 @@ class LoopTest(unittest.TestCase):
         return curve, loop.returncode
 
     def check(self, program):
-        """Ended twice and gone on from what was saved, it learns what it would have learned in one go."""
+        """Stopped twice and continued from what it saved, the loop learns what it would have learned in one go."""
         whole, code = self.run_loop(program, "whole", 0)
         self.assertEqual((len(whole), code), (8, 0))
         first, code = self.run_loop(program, "parts", 0, ask_after=2)
@@ -211,7 +211,7 @@ class FrameworkTest(unittest.TestCase):
 
     @staticmethod
     def ask():
-        """As the signal does."""
+        """Does what the signal does."""
         turn._turn.take(signal.SIGUSR1, None)  # pylint: disable=protected-access
 
     def test_lightning_saves_after_the_batch(self):

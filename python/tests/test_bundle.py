@@ -1,4 +1,4 @@
-"""bundle.py: a package as a program of one file, run and imported as the package is."""
+"""bundle.py turns a package into one file, which runs and can be imported like the package."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""carma_collect: the plan, the journal, what becomes of every kind of run."""
+"""carma_collect: the plan, the journal, and the outcome of every kind of run."""
 
 import contextlib
 import csv
@@ -268,9 +268,9 @@ def _alive(pid):
 SIMGPU_DRIVER = os.path.join(os.environ.get("CARMA_SIMGPU_BIN", ""), "libcarma-simgpu.so")
 
 
-@unittest.skipUnless(os.path.exists(SIMGPU_DRIVER), "no simulated GPU is built here")
+@unittest.skipUnless(os.path.exists(SIMGPU_DRIVER), "the simulated GPU is not built")
 class OnASimulatedGpu(InAFolder):
-    """NVML's interface, answered by libcarma-simgpu.so."""
+    """libcarma-simgpu.so stands in for NVML."""
 
     def setUp(self):
         super().setUp()

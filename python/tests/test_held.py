@@ -1,4 +1,4 @@
-"""carma_summary: what is held beside what autograd keeps, optimizers, the first step of a training."""
+"""carma_summary: memory beyond what autograd keeps, optimizers, a training's first step."""
 
 import contextlib
 import io
@@ -27,7 +27,7 @@ VECTOR = InputSpec((8,))
 
 
 class Scales:
-    """As bitsandbytes' QuantState: scales, and the scales of these."""
+    """Like bitsandbytes' QuantState: scales, and the scales of the scales."""
 
     def __init__(self):
         self.absmax = torch.zeros(4)
@@ -35,7 +35,7 @@ class Scales:
 
 
 class Linear4bit(nn.Module):
-    """As bitsandbytes': two numbers in a byte, and no forward pass without a GPU."""
+    """Like bitsandbytes' class: two numbers in a byte, and no forward pass without a GPU."""
 
     def __init__(self, inputs, outputs):
         super().__init__()
@@ -49,7 +49,7 @@ class Linear4bit(nn.Module):
 
 
 class Compiled(nn.Module):
-    """As torch.compile wraps a part of a model."""
+    """Wraps a part of a model as torch.compile does."""
 
     def __init__(self, module):
         super().__init__()
@@ -60,7 +60,7 @@ class Compiled(nn.Module):
 
 
 class Adam8bit(torch.optim.Adam):
-    """Named as bitsandbytes names it."""
+    """Has the name of bitsandbytes' optimizer."""
 
 
 class Weights(unittest.TestCase):
@@ -77,7 +77,7 @@ class Weights(unittest.TestCase):
         adapter = nn.Linear(8, 8, bias=False)
         model = nn.Sequential(adapter, Linear4bit(8, 16))
         summary = describe(model, VECTOR)
-        # 128 numbers in 64 bytes, six scales. The frozen product keeps nothing, the adapter its input.
+        # 128 numbers in 64 bytes, and six scales. The frozen layer keeps nothing, the adapter its input.
         self.assertEqual(summary["held_bytes"]["frozen"], 64 + 6 * 4)
         self.assertEqual(summary["saved_bytes"], {"per_sample": 8 * 4, "constant": 0})
         self.assertEqual(summary["output"], [-1, 16])

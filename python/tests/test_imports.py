@@ -1,4 +1,4 @@
-"""Modules that import each other stand in an order: no circle, nor one for the sake of a type."""
+"""The modules of a folder import each other without a circle, even for type annotations."""
 
 import ast
 import os
@@ -9,7 +9,7 @@ FOLDERS = ("../carma_summary", "../carma_collect", "../../bench/gpu")
 
 
 def imports_of(path):
-    """Names of the modules beside it that a file imports, inside functions and conditions too."""
+    """Names of the modules that a file imports, inside functions and conditions too."""
     with open(path, encoding="utf-8") as file:
         for node in ast.walk(ast.parse(file.read())):
             if isinstance(node, ast.ImportFrom):
@@ -19,7 +19,7 @@ def imports_of(path):
 
 
 def circle_in(folder):
-    """Modules that import each other, or import such modules; empty: none."""
+    """Modules that are in a circle or import one that is; empty if there is no circle."""
     modules = {file[:-3] for file in os.listdir(folder) if file.endswith(".py")}
     waiting = {
         name: modules & set(imports_of(os.path.join(folder, f"{name}.py"))) for name in modules

@@ -1,4 +1,4 @@
-"""carma_summary.py --run: a user's script up to the end of its first step, without a GPU."""
+"""carma_summary.py --run: runs a user's script to the end of its first step, without a GPU."""
 
 import json
 import os
@@ -22,8 +22,8 @@ from torch import nn
 import torch.nn.functional as F
 """
 
-# Kept per sample: input 8 floats, ReLU's output 16, log-softmax 4, the target's int64; for the batch
-# nothing. The second linear keeps what ReLU has kept.
+# Kept per sample: 8 floats of input, 16 of ReLU's output, 4 of log-softmax, the target's int64; per
+# batch: nothing. The second linear layer shares what ReLU keeps.
 PLAIN = BEGIN + """
 from torch.utils.data import DataLoader, TensorDataset
 assert torch.cuda.is_available() and torch.cuda.device_count() == 2
@@ -62,7 +62,7 @@ while True:
     second.step()
 """
 
-# A frozen reference beside, tied weights, two passes of a step, a preference loss.
+# A frozen reference model, tied weights, two forward passes in a step, a preference loss.
 PREFERENCES = BEGIN + """
 import copy
 class Model(nn.Module):
@@ -145,8 +145,8 @@ class Run(unittest.TestCase):
         summary = self.summary(PREFERENCES)
         self.assertEqual(summary["held_bytes"]["trained"], 4 * 1600)
         self.assertEqual(summary["held_bytes"]["others"], 4 * 1600)
-        # Per token the id and gather's view of it, the states before the head, log-softmax's
-        # output; then what logsigmoid keeps and its buffer.
+        # Per token: the id, gather's view of it, the states before the head, log-softmax's output.
+        # Then what logsigmoid keeps, and its buffer.
         saved = summary["saved_bytes"]["per_sample"]
         self.assertEqual(saved, 10 * (8 + 8 + 16 * 4 + 100 * 4) + 4 + 4)
 

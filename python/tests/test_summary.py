@@ -76,25 +76,25 @@ class KeptBytes(unittest.TestCase):
 
     def test_attention_written_out(self):
         tokens, matrix = 8 * 16 * 4, 2 * 8 * 8
-        # Input, q, k, v (copies by the batched product), scaled nothing; softmax's result, a byte
-        # mask, the dropped matrix; the input of the last layer.
+        # The input; q, k and v (copied by the batched product; scaling keeps nothing); softmax's
+        # result, a byte mask, the matrix after dropout; the last layer's input.
         expected = tokens + 3 * tokens + 4 * matrix + matrix + 4 * matrix + tokens
         self.check("plain", models.Attention(), TOKENS, expected)
 
     def test_fused_attention(self):
         with _scaled_dot_product_attention():
             tokens = 8 * 16 * 4
-            # Input, q, k, v as one storage, result (which the last layer reads), a float per row
-            # and head, rows rounded up to 32.
+            # The input; q, k and v in one storage; the result, which the last layer reads; a float
+            # per row and head, with the rows rounded up to 32.
             expected = tokens + 3 * tokens + tokens + 2 * 32 * 4
             self.check("fused", models.FusedAttention(), TOKENS, expected)
-            half = 5 * tokens // 2 + 2 * 8 * 4  # in 16 bits rows are not rounded
+            half = 5 * tokens // 2 + 2 * 8 * 4  # in 16 bits, rows are not rounded up
             self.check("16 bits", models.FusedAttention(), TOKENS, half, precision="bf16")
-            # Input, scaled q and k, v, what the last layer reads; softmax's result, a byte mask,
-            # the dropped matrix.
+            # The input; the scaled q and k; v; the last layer's input; softmax's result, a byte
+            # mask, the matrix after dropout.
             unfused = 5 * tokens + (4 + 1 + 4) * 2 * 8 * 8
             self.check("unfused", models.FusedAttention(), TOKENS, unfused, attention="math")
-            self.check("no kernel learns a bias", models.LearnedBias(), TOKENS, unfused)
+            self.check("no fused kernel for a learned bias", models.LearnedBias(), TOKENS, unfused)
 
     def test_frozen_weights_keep_nothing(self):
         model = nn.Sequential(nn.Linear(8, 8), nn.Linear(8, 8))
@@ -117,7 +117,7 @@ class KeptBytes(unittest.TestCase):
 
     def test_checkpoints_keep_their_arguments_and_one_segment(self):
         first, argument = 8 * 4, 8 * 4
-        again = 64 * 4 + 64 * 4  # what GELU reads, and what it makes
+        again = 64 * 4 + 64 * 4  # GELU's input and output
         for reentrant in (True, False):
             result = describe(models.Checkpointed(reentrant), InputSpec((8,)))
             kept = first + argument + again
@@ -128,8 +128,8 @@ class KeptBytes(unittest.TestCase):
     def test_autocast(self):
         x, weights = 8 * 4, 64 * 4
         model = nn.Sequential(nn.Linear(8, 8, bias=False), nn.Linear(8, 8, bias=False))
-        # Both inputs in 16 bits, and the second weight's 16-bit copy: it makes the gradient that
-        # the first layer needs, while the model's input needs none.
+        # Both inputs in 16 bits, and a 16-bit copy of the second weight only: the first layer needs
+        # a gradient, the model's input does not.
         self.check("linear", model, InputSpec((8,)), x // 2 + x // 2, weights // 2, precision="amp")
         model = nn.Sequential(nn.Linear(8, 8, bias=False), nn.LayerNorm(8))
         # The norm runs in 32 bits: it keeps a 32-bit copy.
@@ -179,7 +179,7 @@ class KeptBytes(unittest.TestCase):
 
 @contextlib.contextmanager
 def _scaled_dot_product_attention():
-    """PyTorch 1.13 has no function of this name; one is enough, the stand-in takes its place."""
+    """PyTorch 1.13 lacks this function. Any function will do: carma_summary replaces it."""
     if hasattr(F, "scaled_dot_product_attention"):
         yield
         return
@@ -191,7 +191,7 @@ def _scaled_dot_product_attention():
 
 
 class PublishedArchitectures(unittest.TestCase):
-    """Against the bytes counted for timm 1.0.9's models of the same name, layer by layer alike."""
+    """The bytes equal those counted for timm 1.0.9's models, which have the same layers."""
 
     def test_to_the_byte(self):
         image = InputSpec((3, 224, 224))
