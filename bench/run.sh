@@ -133,12 +133,12 @@ printf '%-50s  %-18s  %-16s  %s\n' what budget measured peers
 row "decision, 10 000 queued x 16 GPUs, p99" "1000 us" decision.TaskExited.10000x16.p99
 row "decision, 100 queued x 8 GPUs, p99" "50 us" decision.TaskExited.100x8.p99
 for choosing in in_order by_work; do
-  row "the same of 200 people by shares, $choosing, p99" "1000 us" "decision.people.fair.$choosing.p99" \
+  row "the same for 200 users, fair order, $choosing, p99" "1000 us" "decision.people.fair.$choosing.p99" \
     "by submission=decision.people.submission.$choosing.p99"
-  row "1 000 come to 8 GPUs, by shares, $choosing, p50" "2000 us" "pass.people.fair.$choosing.p50" \
+  row "1 000 arrive for 8 GPUs, fair order, $choosing, p50" "2000 us" "pass.people.fair.$choosing.p50" \
     "by submission=pass.people.submission.$choosing.p50"
 done
-row "one durable write of this disk, p50" - disk.fdatasync.p50
+row "one durable write on this disk, p50" - disk.fdatasync.p50
 for queued in 0 10000 100000; do
   for share in p50 p95 p99; do
     budget=-
@@ -161,17 +161,17 @@ done
 row "memory with 100000 queued" "60 MiB" memory.100000_queued.carma "slurmctld=memory.100000_queued.slurm"
 row "idle, 8 GPUs at 1 Hz: CPU" "0.5 % core" idle.cpu.carma "slurmctld=idle.cpu.slurm"
 row "idle: resident memory" "30 MiB" idle.rss.carma "slurmctld=idle.rss.slurm"
-row "idle: resident memory, 15 minutes kept" "30 MiB" idle.rss.carma_full_history
+row "idle: resident memory, 15 min of history" "30 MiB" idle.rss.carma_full_history
 row "16 tasks running: CPU" - idle.cpu.carma_16_tasks
 row "idle: child processes" "0 processes" idle.children.carma
-row "start with new books" - start.new_books.carma
+row "start with a new database" - start.new_books.carma
 row "start with 100000 finished tasks" "1000 ms" start.100000_finished.carma
-row "a launch beside a neighbour, streams" - launch.streams.next
-row "a launch beside a neighbour, MPS" - launch.mps.next
+row "a launch next to a neighbour, streams" - launch.streams.next
+row "a launch next to a neighbour, MPS" - launch.mps.next
 row "the first launch on a GPU, MPS" - launch.mps.first
 row "page, first paint with 100 000 tasks" "200 ms" page.first_paint
 row "page, bytes of the first view" "60 KB" page.bytes
-row "page, what 50 open ones cost carmad" "2 % core" page.cpu.for_50
+row "50 open pages: CPU of carmad" "2 % core" page.cpu.for_50
 row "reading the progress of 100 running tasks" "0.1 % core" progress.for_100
 row "simulating 10 000 tasks on 1000 GPUs, claims" - sim.Claims.10000x1000
 row "simulating 10 000 tasks on 1000 GPUs, sampled" - sim.Sampled.10000x1000
