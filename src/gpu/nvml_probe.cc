@@ -181,8 +181,8 @@ void LibraryProbe::TakeEvents() {
   for (int taken = 0; events_ && taken < kMaxEvents; ++taken) {
     nvml::EventData event{};
     const nvml::Return code = api_.events_wait(events_, &event, 0);
-    // A set with a lost GPU reports no event of the others. The new set leaves the lost GPU out,
-    // because it can no longer be registered.
+    // An event set with a lost GPU reports nothing for its other GPUs. The new set omits the lost
+    // GPU, because it can no longer be registered.
     if (code == nvml::kGpuIsLost) return RegisterEvents();
     if (code != nvml::kSuccess) return;
     if ((event.type & nvml::kEventXidCritical) != 0) Announce(event);
