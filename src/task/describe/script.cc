@@ -260,9 +260,19 @@ Result<Unit> ApplyDirectives(Directives directives, const std::string& place,
     if (const std::optional<int> gpus = GpusOf(*description.slurm()))
       CARMA_TRY(description.Set("gpus", std::to_string(*gpus), place));
   }
-  for (const Directive& directive : directives.settings) {
+  std::optional<Directive> awaits;  // the --dependency directives so far
+  for (Directive& directive : directives.settings) {
     const std::string where =
         directive.line == 0 ? place : place + ":" + std::to_string(directive.line);
+    if (directive.option == "dependency") {
+      // In Slurm, the last one counts.
+      const bool all_count = awaits && !awaits->sbatch && !directive.sbatch;
+      if (all_count) directive.value = awaits->value + "," + directive.value;
+      if (awaits && !all_count)
+        description.Warn(where + ": --dependency replaces the earlier --dependency " +
+                         base::Printable(awaits->value, 60));
+      awaits = directive;
+    }
     CARMA_TRY(description.Set(directive.option, directive.value, where));
   }
   return Unit{};

@@ -144,6 +144,26 @@ TEST(ApplyScript, TheCommandLineOverridesTheScript) {
   EXPECT_TRUE(spec.command.empty());
 }
 
+TEST(ApplyScript, DependenciesOfCarmaLinesCountTogetherAndOfSbatchLinesTheLastOne) {
+  const auto awaits = [](const std::string& head, const std::string& warning) {
+    Description description;
+    EXPECT_TRUE(ApplyScript("#!/bin/sh\n" + head + "#CARMA -G 1\ntrue\n", "x.sh", {}, description));
+    EXPECT_EQ(base::Join(description.warnings(), "; "), warning) << head;
+    std::string text;
+    for (const core::Dependency& each : description.Finish(Context())->at(0).dependencies)
+      text += std::to_string(core::Number(each.task)) + " ";
+    return text;
+  };
+  EXPECT_EQ(awaits("#CARMA -d afterok:1\n#CARMA -J x\n#CARMA --dependency afterany:2:3\n", ""),
+            "1 2 3 ");
+  EXPECT_EQ(awaits("#SBATCH -d afterok:1\n#SBATCH -d afterok:2\n",
+                   "x.sh:3: --dependency replaces the earlier --dependency afterok:1"),
+            "2 ");
+  EXPECT_EQ(awaits("#SBATCH -d afterok:1\n#CARMA -d afterok:2\n#CARMA -d afterok:3\n",
+                   "x.sh:3: --dependency replaces the earlier --dependency afterok:1"),
+            "2 3 ");
+}
+
 TEST(ApplyScript, ConvertsDosLineEnds) {
   Description description;
   ASSERT_TRUE(ApplyScript("#!/bin/sh\r\necho a\r\n", "-", {}, description));
