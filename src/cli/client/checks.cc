@@ -248,20 +248,24 @@ void WarnOfDevices(const task::TaskSpec& spec, Warnings& warnings) {
   }
 }
 
-// Docker's daemon starts containers, so a detached one is no process of the task.
+// Docker's daemon starts containers, so a detached one is no process of the task. Podman may move
+// one out of the task's control group.
 void WarnOfDetached(const task::TaskSpec& spec, Warnings& warnings) {
   const std::vector<std::string>& words = spec.command;
-  if (words.size() < 3 || words[0] != "docker" || words[1] != "run") return;
+  const std::size_t run = words.size() > 1 && words[1] == "container" ? 2 : 1;
+  if (words.size() < run + 2 || (words[0] != "docker" && words[0] != "podman") ||
+      words[run] != "run")
+    return;
   // A word after an option may be its value. Two words without a dash end the options.
-  for (std::size_t i = 2;
+  for (std::size_t i = run + 1;
        i < words.size() && (words[i].starts_with('-') || words[i - 1].starts_with('-')); ++i) {
     const std::string& word = words[i];
     const bool letters = word.starts_with('-') && word.find_first_not_of("ditqpP", 1) == word.npos;
     if (word == "--detach" || word == "--detach=true" || (letters && word.contains('d'))) {
       return warnings.push_back(
-          fmt::format("docker run {}: the task ends, but its container keeps the GPU; "
+          fmt::format("{} run {}: the task ends at once, and its container may keep the GPU; "
                       "omit {} (see docs/use/containers.md)",
-                      word, word));
+                      words[0], word, word));
     }
   }
 }

@@ -9,6 +9,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "base/text.h"
+
 namespace carma::cli {
 namespace {
 
@@ -268,9 +270,13 @@ TEST_F(DescribeTest, NamesObstaclesBeforeSubmission) {
            {{"docker", "run", "-d", "image"}, true},
            {{"docker", "run", "--gpus", "all", "--rm", "-itd", "image"}, true},
            {{"docker", "run", "--name=x", "--detach", "image"}, true},
+           {{"docker", "container", "run", "--rm", "-d", "image"}, true},
+           {{"podman", "run", "-d", "image"}, true},
+           {{"podman", "container", "run", "-it", "image"}, false},
            {{"docker", "run", "--rm", "-v", "/a:/b", "-it", "image", "tool", "-d"}, false},
+           {{"docker", "container", "ls", "-d"}, false},
            {{"docker", "ps", "-d"}, false}})
-    EXPECT_EQ(StartWarnings(spec(words)).size(), warns ? 1U : 0U) << words[2];
+    EXPECT_EQ(StartWarnings(spec(words)).size(), warns ? 1U : 0U) << base::Join(words, " ");
   task::TaskSpec no_gpu = spec({"true"});
   no_gpu.gpus = 0;
   EXPECT_TRUE(StartWarnings(no_gpu).empty());
