@@ -123,7 +123,7 @@ class Runner {
     if (before && before->value.reason == "Held") return CaughtSignals::Stop();
     const auto held = ChangeTask(context_.client(), id_, "hold");
     if (!held) return Tell("not suspended: {}", held.error().message);
-    Tell("task {} is held until this command continues (fg)", id_);
+    Tell("task {} is held until this command continues (fg or bg)", id_);
     const pid_t guard = StartGuard();
     CaughtSignals::Stop();
     if (guard > 0) {
