@@ -21,6 +21,7 @@
 #include "cli/doctor/doctor.h"
 #include "cli/doctor/machine.h"
 #include "cli/doctor/mps.h"
+#include "config/client_socket.h"
 #include "gpu/reader/load_probe.h"
 #include "gpu/recording.h"
 
@@ -104,7 +105,9 @@ Result<Unit> RunDoctor(Context& context, const DoctorFlags& flags) {
     context.socket_path = CARMA_TRY(LoadServerSettings(flags.config, ::geteuid() == 0)).socket;
   const DaemonFacts daemon = AskDaemon(context.client());
   // A daemon for all users runs as root, no matter which user runs carma doctor.
-  const bool of_root = daemon.status ? daemon.status->uid == 0 : ::geteuid() == 0;
+  const bool of_root = daemon.status
+                           ? daemon.status->uid == 0
+                           : ::geteuid() == 0 || context.Socket() == config::kServerSocket;
   const config::Settings settings =
       CARMA_TRY(LoadServerSettings(flags.config, of_root, daemon.simulated_state));
   const DriverFacts driver =

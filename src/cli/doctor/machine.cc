@@ -326,7 +326,7 @@ std::vector<Finding> CheckDaemon(const DaemonFacts& daemon, const std::vector<Fi
   const Result<api::StatusView>& status = daemon.status;
   if (!status) {
     return {{"daemon", Level::kWarn, base::Printable(status.error().message),
-             "start carmad, or name its socket with --socket"}};
+             "if carmad listens elsewhere, name its socket with --socket"}};
   }
   std::vector<Finding> findings = {
       {"daemon", Level::kOk,

@@ -448,6 +448,9 @@ TEST(Doctor, AnUnknownGroupIsReportedOnce) {
 TEST(Doctor, ReportsTheDaemonsProblemsAndClosedGpus) {
   DaemonFacts daemon{.status = Unavailable("not running"), .gpus = {}};
   EXPECT_EQ(CheckDaemon(daemon)[0].level, Level::kWarn);
+  EXPECT_EQ(CheckDaemon(daemon)[0].remedy,
+            "if carmad listens elsewhere, name its socket with --socket")
+      << "the error says how to start it, and who may";
   daemon.status = api::StatusView{};
   daemon.gpus.resize(3);
   EXPECT_EQ(Worst(CheckDaemon(daemon)), Level::kOk);
