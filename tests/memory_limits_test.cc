@@ -181,6 +181,23 @@ TEST_P(MemoryLimits, AreReported) {
               HasSubstr("enforced by the kernel, for each task as a whole"));
 }
 
+TEST(MemoryLimitsOfLateDrivers, AreTriedAgainOnceTheDriverResponds) {
+  SiteOptions options = Limited("streams");
+  options.settings["monitor.probe_timeout"] = "\"300ms\"";
+  Site site{options};
+  site.Start();
+  if (site.Status().memory_limits != "kernel") GTEST_SKIP() << site.Status().no_memory_limits;
+  site.Stop(SIGTERM);
+  ASSERT_TRUE(site.SimGpu({"fault", "--kind", "hang", "--driver"}).Ok());
+  site.Start();
+  EXPECT_EQ(site.Status().memory_limits, "nobody");
+  ASSERT_TRUE(site.SimGpu({"clear"}).Ok());
+  EXPECT_TRUE(Eventually([&] { return site.Status().memory_limits == "kernel"; }))
+      << site.Status().no_memory_limits;
+  const std::uint64_t id = site.Train({"--gpu-mem", "2G"}, {});
+  EXPECT_GT(site.Await(id).group_limit_mib, 0);
+}
+
 TEST(MemoryLimitsOfOlderDrivers, AreReportedAsMissing) {
   Site site{{.settings = {{"collocation.method", "\"streams\""}}}};
   site.Start();

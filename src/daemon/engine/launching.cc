@@ -56,6 +56,7 @@ void PassOnDmem(const task::CgroupBase& groups) {
 
 std::string TryMemoryLimits(const task::CgroupBase& groups, const std::vector<std::string>& limiter,
                             const std::string& gpu_uuid) {
+  if (gpu_uuid.empty()) return "no whole GPU responds";
   if (groups.path.empty()) return "tasks have no control groups: " + groups.reason;
   PassOnDmem(groups);
   const Result<task::TaskCgroup> group =

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "gpu/cuda_context.h"
 
 namespace carma::daemon {
 namespace {
@@ -13,8 +14,17 @@ constexpr auto kGoodFor = std::chrono::seconds(60);
 // Interval between trials of a GPU on which CUDA does not work.
 constexpr base::Duration kTryAgain{60'000};
 constexpr std::chrono::nanoseconds kLeastPause = std::chrono::milliseconds(500);
+constexpr std::chrono::seconds kCudaPatience{15};  // for creating a CUDA context on one GPU
 
 }  // namespace
+
+GpuTrials::Try TryCudaBy(const std::string& reader) {
+  return [reader](const std::string& uuid) -> std::string {
+    const auto trouble = gpu::TryContext(
+        uuid, {.holder = {reader, gpu::kHoldContextWord}, .patience = kCudaPatience});
+    return trouble ? trouble->text : "";
+  };
+}
 
 GpuTrials::GpuTrials(std::shared_ptr<boost::asio::io_context> loop, base::Clock& clock,
                      std::vector<std::string> uuids, Try try_cuda, Actions actions)

@@ -67,4 +67,8 @@ class GpuTrials {
   bool again_set_ = false;
 };
 
+// carma-reader (`reader`) creates the context in its own process, because the driver may hang or
+// crash.
+GpuTrials::Try TryCudaBy(const std::string& reader);
+
 }  // namespace carma::daemon

@@ -37,7 +37,6 @@
 #include "daemon/present/server_status.h"
 #include "daemon/server/engine_host.h"
 #include "daemon/server/from_settings.h"
-#include "gpu/cuda_context.h"
 #include "gpu/memory_limits.h"
 #include "gpu/reader/load_probe.h"
 #include "store/store.h"
@@ -50,17 +49,7 @@ namespace asio = boost::asio;
 // After this long, carmad reports that it is ready and answers the requests that have arrived, even
 // if a driver or control daemon does not respond.
 constexpr std::chrono::seconds kLongestSearch{5};
-constexpr std::chrono::seconds kSocketWatch{10};   // between two checks of the socket file
-constexpr std::chrono::seconds kCudaPatience{15};  // for creating a CUDA context on one GPU
-
-// carma-reader creates the context in its own process, because the driver may hang or crash.
-GpuTrials::Try TryCudaBy(const std::string& reader) {
-  return [reader](const std::string& uuid) -> std::string {
-    const auto trouble = gpu::TryContext(
-        uuid, {.holder = {reader, gpu::kHoldContextWord}, .patience = kCudaPatience});
-    return trouble ? trouble->text : "";
-  };
-}
+constexpr std::chrono::seconds kSocketWatch{10};  // between two checks of the socket file
 
 class RealDaemon : public Daemon, public Sampler::Taker {
  public:
@@ -90,9 +79,11 @@ class RealDaemon : public Daemon, public Sampler::Taker {
   // Signals readiness to the process that started the daemon, but only once. From then on, requests
   // no longer wait for the GPUs to be found.
   void TellServing();
-  // The next three functions choose the method for collocation.method = "auto". They try kernel
-  // limits on memory first, then the sharing methods.
-  void TakeLimitsTrial(const std::string& why_not, const std::vector<std::string>& limiter);
+  // Tries whether the kernel can limit memory. gpu_uuid: a whole GPU; empty if none responds.
+  void TryLimits(const std::string& gpu_uuid, const std::function<void()>& then);
+  // Called if no GPU responded then, for example because the driver was loaded only later.
+  void TryLimitsAgain(const gpu::Round& round);
+  // Choose the method for collocation.method = "auto".
   void DecideSharing(std::vector<gpu::DeviceInfo> devices);
   void TakeMpsTrial(const Result<task::MpsAbilities>& mps);
   void TakeMeasuredProfiles();
@@ -124,7 +115,8 @@ class RealDaemon : public Daemon, public Sampler::Taker {
   std::unique_ptr<Routes> routes_;
   // Requests that need the GPUs but arrived while carmad was still looking for them.
   std::vector<std::pair<api::Request, api::Responder>> early_;
-  bool searches_ = true;  // true until TellServing()
+  bool searches_ = true;         // true until TellServing()
+  bool limits_untried_ = false;  // no GPU responded when carmad tried to limit memory
   std::unique_ptr<api::Server> unix_server_;
   std::unique_ptr<api::Server> tcp_server_;
   Signals signals_{loop_};
@@ -329,31 +321,36 @@ void RealDaemon::WatchSocket() {
 void RealDaemon::TakeGpus(std::vector<gpu::DeviceInfo> devices) {
   const auto whole = std::ranges::find_if(
       devices, [](const gpu::DeviceInfo& device) { return !device.mig && device.trouble.empty(); });
-  if (whole == devices.end()) {
-    TakeLimitsTrial("no whole GPU responds", {});
-    return DecideSharing(std::move(devices));
-  }
+  const std::string uuid = whole == devices.end() ? "" : whole->uuid;
+  limits_untried_ = uuid.empty() || !sampler_->driver_trouble().empty();
   OpenRoutes("carmad is testing whether it can limit GPU memory");
+  TryLimits(uuid, [this, devices = std::move(devices)] { DecideSharing(devices); });
+}
+
+void RealDaemon::TryLimits(const std::string& gpu_uuid, const std::function<void()>& then) {
   std::vector<std::string> limiter = {options_.reader_path, gpu::kMemoryLimitsWord,
                                       in_force_.settings.nvml_library};
   // Shims have a clean environment, so the simulated driver's variable must be passed explicitly.
   if (const std::string& state = in_force_.settings.simgpu_state; !state.empty())
     limiter.insert(limiter.begin(), {"env", "CARMA_SIMGPU_STATE=" + state});
   trial_.Ask([groups = launching_.groups, limiter,
-              uuid = whole->uuid] { return TryMemoryLimits(groups, limiter, uuid); },
-             [this, limiter, devices = std::move(devices)](const std::string& why_not) {
-               TakeLimitsTrial(why_not, limiter);
-               DecideSharing(devices);
+              gpu_uuid] { return TryMemoryLimits(groups, limiter, gpu_uuid); },
+             [this, limiter, then](const std::string& why_not) {
+               in_force_.settings.kernel_limits = why_not.empty();
+               in_force_.settings.without_limits = why_not;
+               if (why_not.empty()) launching_.limiter = limiter;
+               base::LogInfo("memory_limits", {{"kernel", why_not.empty()}, {"why_not", why_not}});
+               then();
              });
 }
 
-void RealDaemon::TakeLimitsTrial(const std::string& why_not,
-                                 const std::vector<std::string>& limiter) {
-  config::Settings& settings = in_force_.settings;
-  settings.kernel_limits = why_not.empty();
-  settings.without_limits = why_not;
-  if (settings.kernel_limits) launching_.limiter = limiter;
-  base::LogInfo("memory_limits", {{"kernel", settings.kernel_limits}, {"why_not", why_not}});
+void RealDaemon::TryLimitsAgain(const gpu::Round& round) {
+  const std::vector<gpu::DeviceInfo>& devices = engine_host_->monitor().devices();
+  for (std::size_t i = 0; i < round.size(); ++i) {
+    if (devices[i].mig || !round[i] || !*round[i]) continue;
+    limits_untried_ = false;
+    return TryLimits(devices[i].uuid, [this] { engine_host_->Follow(in_force_.settings); });
+  }
 }
 
 void RealDaemon::DecideSharing(std::vector<gpu::DeviceInfo> devices) {
@@ -449,6 +446,7 @@ void RealDaemon::TakeRound(gpu::Round round, SeenProcesses seen) {
   }
   engine_host_->TakeRound(round, seen);
   TellServing();
+  if (limits_untried_ && !in_force_.settings.kernel_limits) TryLimitsAgain(round);
 }
 
 void RealDaemon::DriverSilent(const gpu::ReadError& why) {
