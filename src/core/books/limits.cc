@@ -241,6 +241,33 @@ std::optional<LimitHit> Limits::Against(std::span<const BoundBy> rules, const Wa
   return std::nullopt;
 }
 
+std::optional<LimitHit> Limits::AgainstEver(const LimitRule& rule, const TaskRequest& request,
+                                            const HostNeed& host) {
+  using What = LimitHit::What;
+  if (rule.running == 0) return LimitHit{&rule, What::kRunning, 0, 1};
+  if (rule.gpus && request.gpus > *rule.gpus)
+    return LimitHit{&rule, What::kGpus, 0, static_cast<double>(request.gpus)};
+  const std::int64_t memory_mib = request.gpus * request.memory_mib.value_or(0);
+  if (rule.memory_mib && memory_mib > *rule.memory_mib)
+    return LimitHit{&rule, What::kMemory, 0, static_cast<double>(memory_mib)};
+  if (rule.gpu_hours == 0 && request.gpus > 0) return LimitHit{&rule, What::kGpuHours, 0, 0};
+  if (rule.cpus && host.cpus > *rule.cpus)
+    return LimitHit{&rule, What::kCpus, 0, static_cast<double>(host.cpus)};
+  if (rule.host_memory_mib && host.memory_mib > *rule.host_memory_mib)
+    return LimitHit{&rule, What::kHostMemory, 0, static_cast<double>(host.memory_mib)};
+  return std::nullopt;
+}
+
+std::optional<LimitHit> Limits::AgainstEver(const TaskRequest& request,
+                                            const HostNeed& host) const {
+  const Names names = NamesOf(request);
+  for (const LimitRule& rule : rules_) {
+    if (!IsAbout(rule, names)) continue;
+    if (const auto hit = AgainstEver(rule, request, host)) return hit;
+  }
+  return std::nullopt;
+}
+
 std::optional<LimitHit> Limits::AgainstQueueing(const TaskRequest& request, const HostNeed& host,
                                                 std::size_t more, const TaskRequest* counted,
                                                 std::span<const AlikeTasks> beside) const {
@@ -261,21 +288,7 @@ std::optional<LimitHit> Limits::AgainstQueueing(const TaskRequest& request, cons
       return LimitHit{&rule, LimitHit::What::kQueued, static_cast<double>(tasks),
                       static_cast<double>(wanted)};
     }
-    // A task that exceeds one of the following limits could never start, however long it waited.
-    if (rule.running == 0) return LimitHit{&rule, LimitHit::What::kRunning, 0, 1};
-    if (rule.gpus && request.gpus > *rule.gpus)
-      return LimitHit{&rule, LimitHit::What::kGpus, 0, static_cast<double>(request.gpus)};
-    if (rule.memory_mib && request.memory_mib &&
-        request.gpus * *request.memory_mib > *rule.memory_mib) {
-      return LimitHit{&rule, LimitHit::What::kMemory, 0,
-                      static_cast<double>(request.gpus * *request.memory_mib)};
-    }
-    if (rule.gpu_hours == 0 && request.gpus > 0)
-      return LimitHit{&rule, LimitHit::What::kGpuHours, 0, 0};
-    if (rule.cpus && host.cpus > *rule.cpus)
-      return LimitHit{&rule, LimitHit::What::kCpus, 0, static_cast<double>(host.cpus)};
-    if (rule.host_memory_mib && host.memory_mib > *rule.host_memory_mib)
-      return LimitHit{&rule, LimitHit::What::kHostMemory, 0, static_cast<double>(host.memory_mib)};
+    if (const auto hit = AgainstEver(rule, request, host)) return hit;
     if (rule.length && request.time_limit && *request.time_limit > *rule.length)
       return LimitHit{&rule, LimitHit::What::kLength, 0, base::Seconds(*request.time_limit)};
   }

@@ -98,6 +98,9 @@ class Limits {
   std::optional<LimitHit> AgainstQueueing(const TaskRequest& request, const HostNeed& host,
                                           std::size_t more, const TaskRequest* counted = nullptr,
                                           std::span<const AlikeTasks> beside = {}) const;
+  // Returns the limit that keeps a task like this one from ever starting, if any. Only a limit that
+  // was lowered after the task's submission can do so.
+  std::optional<LimitHit> AgainstEver(const TaskRequest& request, const HostNeed& host) const;
   // Returns when gpu_hours usage next changes on its own: either old usage drops out of the period,
   // or running tasks use up a limit. Empty if never.
   std::optional<Time> NextChange(Time now) const;
@@ -150,6 +153,8 @@ class Limits {
   static Names NamesOf(const TaskRequest& request);
   bool IsAbout(const LimitRule& rule, const Names& names) const;
   Key KeyOf(std::size_t rule, const Names& names) const;
+  static std::optional<LimitHit> AgainstEver(const LimitRule& rule, const TaskRequest& request,
+                                             const HostNeed& host);
   static double HoursOf(const Count& count, Time now);
   const Count& CountOf(std::size_t rule, const Names& names) const;
   std::vector<BoundBy> RulesAbout(const Names& names) const;

@@ -167,6 +167,9 @@ TEST(Limits, RefuseSubmissionsThatCanNeverStart) {
   EXPECT_THAT(refused({.user = "mysql"}, 1), HasSubstr("0.0 of the 0 GPU hours allowed"));
   EXPECT_EQ(refused({.gpus = 0, .user = "mysql"}, 1), "") << "it uses no GPU hours";
   EXPECT_EQ(limits.LongestFor({.user = "bob"}), Duration{7'200'000});
+  EXPECT_TRUE(limits.AgainstEver({.gpus = 5, .user = "bob"}, {}));
+  EXPECT_FALSE(limits.AgainstEver({.user = "bob", .time_limit = Duration{7'201'000}}, {}))
+      << "a queued task keeps its time limit";
 }
 
 TEST(Limits, AnEditedTaskCountsOnlyForNewLimits) {

@@ -27,7 +27,7 @@ enum class Place : std::uint8_t {
   kTimed,       // waits for a begin time or the end of a back-off
   kOverlooked,  // waits until the rules in force consider it (Rules::Overlooks)
   kArray,       // waits until fewer tasks of its array are running
-  kUnfit,       // restored on a server that can never take it
+  kUnfit,       // can never start on this server under its limits
 };
 
 // There are two main queues, so that tasks without GPUs never wait for tasks with GPUs.

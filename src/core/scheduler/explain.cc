@@ -12,6 +12,7 @@
 #include "core/scheduler/learning.h"
 #include "core/scheduler/line.h"
 #include "core/scheduler/placement.h"
+#include "core/scheduler/task_life.h"
 #include "core/scheduler/time_slices.h"
 #include "core/scheduler/waiting.h"
 #include "core/values/reason_line.h"
@@ -342,7 +343,7 @@ Reason ReasonOf(const State& state, const TaskRecord& task, Time at) {
                           "running or next in line.",
                           base::Counted(task.request->array_limit, "task"))};
     case Place::kUnfit:
-      return NeverFits(state, task.request, task.estimate).value_or(Reason{});
+      return UnfitNow(state, task).value_or(Reason{});
     case Place::kEligible:
       return WithTurns(state, task, ReasonInLine(state, task, at));
   }

@@ -174,6 +174,16 @@ std::int64_t MostFor(const State& state, const TaskRequest& request) {
   return std::min(most_mib, state.limits.MostMibFor(request).value_or(most_mib));
 }
 
+void CutToGpus(const State& state, TaskRecord& task) {
+  if (!task.estimate || !task.estimate->predicted_mib) return;
+  const std::int64_t most_mib = MostFor(state, task.request);
+  if (most_mib == 0 || task.estimate->peak_mib <= most_mib) return;
+  Estimate cut = *task.estimate;
+  cut.peak_mib = most_mib;
+  cut.predicted_mib = std::min(*cut.predicted_mib, most_mib);
+  task.estimate = std::optional<Estimate>(std::move(cut));
+}
+
 void UpdateReservation(State& state) {
   const std::set<QueueKey>& line = state.queue.Recovery();
   if (const std::optional<TaskId> id = state.recovery_hold.task()) {

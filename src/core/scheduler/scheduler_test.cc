@@ -337,6 +337,32 @@ TEST_F(SchedulerTest, ARestoredTaskThatNoLongerFitsDoesNotBlockOthers) {
   EXPECT_EQ(Of<StartTask>(Run(2)).size(), 1U);
 }
 
+TEST_F(SchedulerTest, ATaskBeyondALoweredLimitDoesNotBlockItsUsersOtherTasks) {
+  const auto limited = [](std::string_view rule) {
+    PolicyConfig config;
+    config.limits = {*ParseLimitRule(rule)};
+    return config;
+  };
+  Begin(limited("user=* gpus=2"), 2);
+  for (std::uint32_t gpu = 0; gpu < 2; ++gpu) Handle(0, DrainRequested{GpuIndex{gpu}, "repair"});
+  Handle(0, Submitted(1, {.gpus = 2, .user = "ada"}));
+  Handle(0, Estimated(1, 1'000));
+  Handle(0, Submitted(2, {.user = "ada"}));
+  Handle(0, EstimateReady{TaskId{2}, Estimate{30'000, "structural", 30'000}});
+  Handle(1, PolicyChanged{limited("user=* gpus=1 memory=20000M")});
+  const Reason reason = scheduler_->ReasonFor(TaskId{1}, At(1));
+  EXPECT_EQ(reason.code, ReasonCode::kLimit);
+  EXPECT_NE(reason.text->find("the task needs 2"), std::string::npos) << *reason.text;
+  EXPECT_NE(reason.text->find("carma edit"), std::string::npos) << *reason.text;
+  EXPECT_EQ(scheduler_->Find(TaskId{2})->estimate->peak_mib, 20'000);
+  const std::vector<StartTask> started =
+      Of<StartTask>(Handle(2, ResumeRequested{GpuIndex{0}, false}));
+  ASSERT_EQ(started.size(), 1U);
+  EXPECT_EQ(started[0].id, TaskId{2});
+  Handle(3, PolicyChanged{limited("user=* gpus=3")});
+  EXPECT_NE(scheduler_->ReasonFor(TaskId{1}, At(3)).code, ReasonCode::kLimit);
+}
+
 TEST_F(SchedulerTest, ARefusalShowsHowTheMemoryDiffers) {
   Begin();
   const auto text = [&](std::int64_t mib) {

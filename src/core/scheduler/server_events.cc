@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/scheduler/learning.h"
+#include "core/scheduler/recovery.h"
 #include "core/scheduler/task_life.h"
 #include "core/values/pace.h"
 
@@ -32,10 +33,12 @@ std::string SampleTrouble(const GpuInfo& info, const GpuSample& sample) {
 // Core usage is averaged over this time, because a task may briefly be busy loading data.
 constexpr Duration kUsualCpusOver{60'000};
 
-// Moves waiting tasks that can never fit to Place::kUnfit.
+// Moves waiting tasks that can never start to Place::kUnfit, where they do not block their user's
+// other tasks.
 void SortOutUnfit(State& state) {
-  for (const auto& [id, task] : state.tasks) {
+  for (auto& [id, task] : state.tasks) {
     if (task.state != TaskState::kQueued) continue;
+    CutToGpus(state, task);
     NoteUnfit(state, task);
     state.unsorted.insert(id);
   }
@@ -183,13 +186,9 @@ void State::On(const PolicyChanged& event) {
   FollowEntitlements(*this);
   for (const Taken& taken : event.ended.value_or(std::vector<Taken>{})) limits.Past(taken, now);
   if (config.cpus_per_gpu != before.cpus_per_gpu ||
-      config.host_memory_per_gpu_mib != before.host_memory_per_gpu_mib)
+      config.host_memory_per_gpu_mib != before.host_memory_per_gpu_mib ||
+      config.limits != before.limits || config.classes != before.classes)
     SortOutUnfit(*this);
-  if (config.classes != before.classes) {
-    for (const auto& [id, task] : tasks) {
-      if (task.state == TaskState::kQueued) unsorted.insert(id);
-    }
-  }
   next_plateau = now;
   passes.Forget();
   passes.waiting_pays = false;

@@ -71,19 +71,6 @@ void RefundRetries(State& state, const std::map<TaskId, int>& innocent) {
   }
 }
 
-// A prediction may be wrong, so it must not make a task too large for the server or its limits. If
-// the task needs N GPUs, its estimate is reduced to the size of the N-th largest GPU that it may
-// use.
-void CutToGpus(const State& state, TaskRecord& task) {
-  if (!task.estimate || !task.estimate->predicted_mib) return;
-  const std::int64_t most_mib = MostFor(state, task.request);
-  if (most_mib == 0 || task.estimate->peak_mib <= most_mib) return;
-  Estimate cut = *task.estimate;
-  cut.peak_mib = most_mib;
-  cut.predicted_mib = std::min(*cut.predicted_mib, most_mib);
-  task.estimate = std::optional<Estimate>(std::move(cut));
-}
-
 // The reported end, limited to the time between the task's start and now. The reported end can
 // precede the recorded start if both are reported late.
 Time EndOf(const TaskRecord& task, Time reported, Time now) {

@@ -45,8 +45,19 @@ const Life& State::LifeOf(TaskId id) const {
   return at == lives.end() ? fresh : at->second;
 }
 
+std::optional<Reason> UnfitNow(const State& state, const TaskRecord& task) {
+  if (std::optional<Reason> never = NeverFits(state, task.request, task.estimate)) return never;
+  const std::optional<LimitHit> hit =
+      state.limits.AgainstEver(task.request, HostNeedOf(state.config, task.request));
+  if (!hit) return std::nullopt;
+  return Reason{ReasonCode::kLimit,
+                TextOf(*hit) +
+                    " It cannot start unless the limit is raised or carma edit lowers "
+                    "what the task asks for."};
+}
+
 void NoteUnfit(State& state, const TaskRecord& task) {
-  const bool unfit = NeverFits(state, task.request, task.estimate).has_value();
+  const bool unfit = UnfitNow(state, task).has_value();
   if (unfit != state.LifeOf(task.id).unfit) state.EditLife(task.id).unfit = unfit;
 }
 

@@ -5,6 +5,8 @@
 
 namespace carma::core {
 
+// Why a waiting task can never start on this server under the present limits; empty if it can.
+std::optional<Reason> UnfitNow(const State& state, const TaskRecord& task);
 void NoteUnfit(State& state, const TaskRecord& task);
 void NoteChoice(State& state, const TaskRecord& task);
 void StopExpired(State& state);
