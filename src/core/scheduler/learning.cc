@@ -22,6 +22,23 @@ constexpr Duration kSeenWithin{60'000};
 // A task with higher activity than this might use more SMs if it had them.
 constexpr double kFull = 0.95;
 
+// A limit on the slowdown is about neighbours. If every GPU that could ever take the task is a MIG
+// instance, the limit counts from the speed on the largest of them. Otherwise, the task would wait
+// forever, and block the tasks behind it.
+void AllowForInstances(const State& state, Need& need) {
+  if (need.load.max_slowdown == kAnySlowdown) return;
+  double most = 0;
+  for (std::uint32_t i = 0; i < state.gpus.all.size(); ++i) {
+    const GpuInfo& info = state.gpus.all[i].info;
+    const bool chosen = !need.choice || need.choice->Allows(GpuIndex{i});
+    if (chosen && need.memory_mib.value_or(0) <= info.UsableMib())
+      most = std::max(most, info.compute);
+  }
+  if (most <= 0) return;
+  const double cramped = OnInstance(need.load, most).cramped;
+  need.load.max_slowdown *= 1 + (cramped - 1) * need.load.doubt;
+}
+
 // Adds up the task's progress so far and sets its speed to the speed on its slowest GPU.
 void NoteProgress(State& state, TaskId id) {
   Life& life = state.EditLife(id);
@@ -242,6 +259,7 @@ Profile ProfileNow(const State& state, const TaskRecord& task) {
 void AddWhere(const State& state, const TaskRequest& request,
               std::shared_ptr<const GpuChoice> choice, Need& need) {
   need.choice = std::move(choice);
+  AllowForInstances(state, need);
   if (state.reservations.empty()) return;  // time limits matter only for reservations
   need.runs_at_most = request.time_limit;
   need.own_reservations = state.reservations.Of(request);

@@ -25,7 +25,8 @@ std::optional<double> LeftS(const State& state, const TaskRecord& task);
 Profile SeenOf(const State& state, const TaskRecord& task);
 // The task's profile, updated with what was learned from similar tasks.
 Profile ProfileNow(const State& state, const TaskRecord& task);
-// Fills in which GPUs the task may use and which reservations admit it.
+// Fills in which GPUs the task may use and which reservations admit it, and adapts its slowdown
+// limit to these GPUs.
 void AddWhere(const State& state, const TaskRequest& request,
               std::shared_ptr<const GpuChoice> choice, Need& need);
 void CountIdleCpus(State& state);
