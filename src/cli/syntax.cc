@@ -112,6 +112,9 @@ Syntax Syntax::NeedsVerb() const {
 }
 
 Syntax Syntax::TakesVerb() const {
+  for (CLI::App* verb : app_->get_subcommands({})) {
+    for (CLI::Option* option : app_->get_options({})) verb->excludes(option);
+  }
   return Syntax(app_->require_subcommand(0, 1));
 }
 

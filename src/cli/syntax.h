@@ -62,7 +62,9 @@ class Syntax {
   Syntax Footer(const std::string& text) const;    // examples, below the help
   Syntax OnRun(std::function<void()> work) const;  // called after parsing
   Syntax NeedsVerb() const;                        // one subverb is required
-  Syntax TakesVerb() const;                        // at most one subverb
+  // At most one of the subverbs added so far, and then none of the verb's own options added so far,
+  // which the subverb would ignore.
+  Syntax TakesVerb() const;
   // names: "-n,--limit", or "tasks" for an argument. value: placeholder in the help; if empty, it
   // follows from T. T is a string or number, or an optional or vector of these (syntax.cc).
   template <class T>

@@ -329,6 +329,12 @@ int RunCarma(int argc, const char* const* argv, Context& context, const Program&
       "  carma list\n"
       "  carma logs -f\n"
       "Exit code: 0 success, 1 failure, 2 usage error. Details: carma VERB --help.");
+  // Called before the verb runs. Otherwise, --csv would be ignored.
+  app.parse_complete_callback([&app, &context] {
+    const CLI::Option* csv = app.get_subcommands().front()->get_option_no_throw("--csv");
+    if (context.json && csv != nullptr && csv->count() > 0)
+      throw CLI::ExcludesError("--csv", "--json");
+  });
   std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
   AddVerbs(app, words, context);
   if (const std::string verb = VerbOfLaboratory(app, words, context); !verb.empty()) {

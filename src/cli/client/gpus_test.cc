@@ -81,6 +81,8 @@ TEST_F(App, AsksForTheHistoryOnTheDaemonsClock) {
   EXPECT_EQ(json->size(), 2u);
   for (const std::vector<std::string>& words : {std::vector<std::string>{"gpus", "--csv"},
                                                 {"gpus", "--points", "3"},
+                                                {"gpus", "--history", "-v"},
+                                                {"gpus", "--history", "--csv", "--json"},
                                                 {"gpus", "--history", "--points", "0"},
                                                 {"gpus", "--history", "0s"}}) {
     EXPECT_EQ(Run(words).exit_code, 2);

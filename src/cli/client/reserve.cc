@@ -235,7 +235,6 @@ void AddReserveCommand(Syntax app, Context& context) {
   verb.AddOption("--repeat", "HOW", flags->repeat, "once (default), daily, weekdays, weekly");
   verb.AddOption("--until", "TIME", flags->until, "last time at which a repetition may begin");
   verb.AddOption("--why", "TEXT", flags->why, "reason shown to waiting tasks");
-  verb.TakesVerb();
   verb.OnRun([&context, flags, verb] {
     if (!verb.VerbGiven()) RunMake(context, *flags);
   });
@@ -245,6 +244,7 @@ void AddReserveCommand(Syntax app, Context& context) {
   const Syntax remove = verb.AddVerb("remove", "Remove reservations immediately");
   remove.AddOption("ids", "", *ids, "reservation numbers, as shown by list").Required();
   remove.OnRun([&context, ids] { EndEach(context, *ids, "Reservation", "remove"); });
+  verb.TakesVerb();
 }
 
 }  // namespace carma::cli

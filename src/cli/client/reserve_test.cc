@@ -36,6 +36,19 @@ TEST_F(App, TheEndOfAReservationCountsFromItsStart) {
   EXPECT_THAT(Run({"reserve", "--help"}).out, ::testing::HasSubstr("+2h counts from the start"));
 }
 
+TEST_F(App, ListingReservationsTakesNoOptionsOfANewOne) {
+  daemon_.On("GET /v1/reservations", [](const api::Request&) {
+    return JsonAnswer({{"reservations", base::Json::array()}});
+  });
+  EXPECT_EQ(Run({"reserve", "list", "--json"}).exit_code, 0);
+  for (const char* place : {"before", "after"}) {
+    const Ran ran = place == std::string("before") ? Run({"reserve", "--for", "ada", "list"})
+                                                   : Run({"reserve", "list", "--for", "ada"});
+    EXPECT_EQ(ran.exit_code, 2) << place;
+    EXPECT_THAT(ran.err, ::testing::HasSubstr("--for")) << place;
+  }
+}
+
 TEST_F(App, ARepeatedReservationIsAsLongAsTheClockShows) {
   ::setenv("TZ", "CET-1CEST,M3.5.0,M10.5.0/3", 1);  // summer time begins on 2026-03-29
   ::tzset();

@@ -319,12 +319,14 @@ void AddGpus(Syntax app, Context& context) {
       "                            or its maximum for peaks\n");
   verb.AddOption("gpus", "", flags->gpus.gpus,
                  "indices or UUIDs: 0; 0,2; 0-3; GPU-… (default: all)");
-  verb.AddFlag("-v,--verbose", flags->gpus.verbose,
-               "all metrics and their sources, tasks, other processes, alerts");
+  const Option verbose =
+      verb.AddFlag("-v,--verbose", flags->gpus.verbose,
+                   "all metrics and their sources, tasks, other processes, alerts");
   const Option history =
       verb.AddOption("--history", "[SPAN]", flags->history,
                      "show history for SPAN, such as 90m, 6h or 7d (default: 1h)")
-          .Values(0, 1);
+          .Values(0, 1)
+          .Excludes(verbose);
   verb.AddOption("--points", "N", flags->gpus.points,
                  "with --history: at most N intervals (default: 60)")
       .Needs(history)
