@@ -33,6 +33,8 @@ Result<std::string> SpecText(const trace::Workload& workload, const trace::Submi
   if (!submission.gpu_type.empty()) spec.gpu_type = submission.gpu_type;
   if (!submission.qos.empty()) spec.qos = submission.qos;
   if (!submission.account.empty()) spec.account = submission.account;
+  if (submission.cpus && *submission.cpus > 0)  // as in trace export
+    spec.cpus = static_cast<int>(std::ceil(*submission.cpus));
   const trace::MemoryEstimate estimate = trace::Estimate(workload, options.estimate);
   spec.memory_mib = estimate.mib;
   if (estimate.mib) spec.memory_source = options.estimate;

@@ -177,11 +177,12 @@ TEST(PlanReplay, MakesSimulatedTasks) {
   EXPECT_TRUE(second->exclusive) << "no estimate is possible, so it gets exclusive GPUs";
 }
 
-TEST(PlanReplay, ATaskGetsTheClassAccountAndGpuTypeOfItsRow) {
+TEST(PlanReplay, ATaskGetsTheClassAccountCoresAndGpuTypeOfItsRow) {
   const auto catalogue = trace::Catalogue::BuiltIn();
   const auto trace = trace::ParseTrace(
-      "submit_s,workload_id,gpu_type,account,qos\n0,resnet50-b32,a100,vision,background\n"
-      "9,resnet50-b32,,,\n",
+      "submit_s,workload_id,gpu_type,account,qos,cpus\n"
+      "0,resnet50-b32,a100,vision,background,2.5\n"
+      "9,resnet50-b32,,,,0\n",
       "t.csv");
   const auto workloads = trace::MatchWorkloads(*trace, *catalogue, "t.csv");
   ASSERT_TRUE(workloads);
@@ -192,7 +193,10 @@ TEST(PlanReplay, ATaskGetsTheClassAccountAndGpuTypeOfItsRow) {
   EXPECT_EQ(named->gpu_type, "a100");
   EXPECT_EQ(named->account, "vision");
   EXPECT_EQ(named->qos, "background");
-  EXPECT_FALSE(task::SpecFromJsonText((*steps)[1].spec)->account);
+  EXPECT_EQ(named->cpus, 3) << "rounded up";
+  const auto usual = task::SpecFromJsonText((*steps)[1].spec);
+  EXPECT_FALSE(usual->account);
+  EXPECT_FALSE(usual->cpus);
 }
 
 TEST(PlanReplay, ATaskMayStateItsMemoryInsteadOfTheEstimate) {
