@@ -24,26 +24,28 @@ constexpr double Bytes(std::int64_t mib) {
 struct GpuGauge {
   const char* name;
   const char* help;
+  bool measured;  // omitted before the first reading
   double (*read)(const core::GpuView& view, const gpu::Reading& last);
 };
 
 constexpr GpuGauge kGpuGauges[] = {
-    {"carma_gpu_memory_total_bytes", "Total GPU memory.",
+    {"carma_gpu_memory_total_bytes", "Total GPU memory.", true,
      [](const core::GpuView&, const gpu::Reading& last) { return Bytes(last.total_mib); }},
-    {"carma_gpu_memory_reserved_bytes", "Memory reserved by the driver.",
+    {"carma_gpu_memory_reserved_bytes", "Memory reserved by the driver.", true,
      [](const core::GpuView&, const gpu::Reading& last) { return Bytes(last.reserved_mib); }},
-    {"carma_gpu_memory_used_bytes", "Memory used by all processes.",
+    {"carma_gpu_memory_used_bytes", "Memory used by all processes.", true,
      [](const core::GpuView&, const gpu::Reading& last) { return Bytes(last.used_mib); }},
     {"carma_gpu_memory_claimed_bytes", "Memory claimed by tasks, counted from the launch decision.",
-     [](const core::GpuView& view, const gpu::Reading&) { return Bytes(view.claimed_mib); }},
+     false, [](const core::GpuView& view, const gpu::Reading&) { return Bytes(view.claimed_mib); }},
     {"carma_gpu_memory_promised_bytes",
      "Memory promised to tasks: the claim, or less once a task's memory usage stops growing.",
+     false,
      [](const core::GpuView& view, const gpu::Reading&) { return Bytes(view.promised_mib); }},
-    {"carma_gpu_memory_free_bytes", "Memory available for new promises.",
+    {"carma_gpu_memory_free_bytes", "Memory available for new promises.", false,
      [](const core::GpuView& view, const gpu::Reading&) { return Bytes(view.free_mib); }},
-    {"carma_gpu_memory_foreign_bytes", "Memory used by processes that CARMA did not start.",
+    {"carma_gpu_memory_foreign_bytes", "Memory used by processes that CARMA did not start.", true,
      [](const core::GpuView& view, const gpu::Reading&) { return Bytes(view.foreign_mib); }},
-    {"carma_gpu_tasks", "CARMA's tasks on the GPU, including those being launched.",
+    {"carma_gpu_tasks", "CARMA's tasks on the GPU, including those being launched.", false,
      [](const core::GpuView& view, const gpu::Reading&) {
        return static_cast<double>(view.tasks);
      }},
@@ -257,7 +259,8 @@ void WriteGpus(Engine& engine, const Monitor& monitor, base::Time now, api::Metr
     out.Begin(gauge.name, "gauge", gauge.help);
     for (const core::GpuView& view : views) {
       const std::optional<gpu::Reading>& last = monitor.LastReading(view.index);
-      out.Sample(gauge.read(view, last ? *last : gpu::Reading{}), labels(view));
+      if (last || !gauge.measured)
+        out.Sample(gauge.read(view, last ? *last : gpu::Reading{}), labels(view));
     }
   }
   for (const SometimesGauge& gauge : kSometimesGauges) {

@@ -103,6 +103,20 @@ TEST_F(MetricsTextTest, OnlyTasksThatWaitForGpusHaveAWaitingTime) {
   EXPECT_EQ(ValueOf(family), "3600") << "the time before its release does not count";
 }
 
+TEST_F(MetricsTextTest, OmitsMeasurementsUntilTheFirstReading) {
+  const auto value = [&](const std::string& what) {
+    return ValueOf("carma_gpu_memory_" + what + R"(_bytes{gpu="1",uuid="GPU-b",model="A100"})");
+  };
+  EXPECT_NE(value("total"), "none");
+  EXPECT_EQ(value("used"), "0");
+  monitor_ = std::make_unique<Monitor>(monitor_->devices(), MonitorOptions{});
+  for (const char* what : {"total", "reserved", "used", "foreign"})
+    EXPECT_EQ(value(what), "none") << what;
+  EXPECT_EQ(value("promised"), "0");
+  Settle();
+  EXPECT_EQ(value("used"), "0");
+}
+
 TEST_F(MetricsTextTest, DoesNotCountALostGpuAsHealthyOnceItIsDrained) {
   const std::string health = R"(carma_gpu_health{gpu="1",uuid="GPU-b",model="A100"})";
   EXPECT_EQ(ValueOf(health), "1");
