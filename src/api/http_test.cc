@@ -573,7 +573,9 @@ TEST_F(ServerFixture, LoopbackTcpHasNoPeerButAUserForLimitsAndRefusesForeignHost
   const std::string own = "\r\n\r\n" + std::to_string(::geteuid());
   EXPECT_TRUE(ask("localhost:" + std::to_string(port)).ends_with(own));
   EXPECT_TRUE(ask("127.0.0.1").ends_with(own));
+  EXPECT_TRUE(ask("[::1]:" + std::to_string(port)).ends_with(own));
   EXPECT_TRUE(ask("evil.example").starts_with("HTTP/1.1 403"));
+  EXPECT_TRUE(ask("[::1].evil.example").starts_with("HTTP/1.1 403"));
   EXPECT_TRUE(ask("localhost\r\nHost: evil.example").starts_with("HTTP/1.1 400"));
 }
 

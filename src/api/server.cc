@@ -92,9 +92,9 @@ std::optional<Peer> PeerOf(int fd) {
 // and sends requests from the user's browser to this daemon (directly or through ssh -L). Their
 // Host header still contains the site's name.
 bool IsLoopbackHost(std::string_view host) {
-  if (host.starts_with("[::1]")) return true;
-  const std::string_view name = host.substr(0, host.find(':'));
-  return name == "localhost" || name == "127.0.0.1" || name.empty();
+  const std::size_t from = host.starts_with("[::1]") ? 5 : 0;
+  const std::string_view name = host.substr(0, host.find(':', from));
+  return name == "localhost" || name == "127.0.0.1" || name == "[::1]" || name.empty();
 }
 
 // Returns an error message if a browser sent this request for another site's page, otherwise "".
