@@ -508,6 +508,15 @@ TEST_F(SchedulerTest, OffersGpusAgainIfALeaseDidNotTakeThem) {
   }
 }
 
+TEST_F(SchedulerTest, PausesAsLongAsAStartThatHungKeptTheGpus) {
+  Begin();
+  Run(1);
+  LaunchFailed hung{TaskId{1}, 1, "it did not start"};
+  hung.waits = true;
+  Handle(120, hung);
+  EXPECT_EQ(scheduler_->Find(TaskId{1})->not_before, At(240));
+}
+
 // A directory server may be down, so the task is tried again for about an hour.
 TEST_F(SchedulerTest, HoldsATaskWhoseUserIsNotFound) {
   PolicyConfig config;

@@ -225,7 +225,11 @@ void State::On(const LaunchFailed& event) {
   }
   if (event.waits) {
     ++task->launch_failures;
-    task->not_before = now + RetryBackoff(task->launch_failures);
+    // Pauses at least as long as the attempt kept its GPUs from other tasks, up to the longest
+    // back-off.
+    const Duration kept = now - task->attempt->launched.value_or(now);
+    task->not_before =
+        now + std::clamp(kept, RetryBackoff(task->launch_failures), RetryBackoff(kMostWithoutUser));
     // Otherwise, the attempts of a task whose user is not found could preempt other tasks, or keep
     // GPUs from them, forever.
     task->held = event.no_user && task->launch_failures >= kMostWithoutUser;

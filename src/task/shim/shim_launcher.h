@@ -19,7 +19,7 @@ struct ShimLauncherOptions {
   // A task that takes longer than this to start causes a warning; after start_limit, the shim is
   // killed and the task waits. A start can hang in the user's folders or in the user database.
   base::Duration start_warning{30'000};
-  base::Duration start_limit{300'000};
+  base::Duration start_limit{120'000};
 };
 
 // Use the launcher from a single thread only. Destroying it stops the monitoring; shims and tasks
