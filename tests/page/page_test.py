@@ -177,6 +177,11 @@ class PageTest(unittest.TestCase):
         self.until_text("Choose a start before the end.")
         self.assertEqual(self.tab.run("document.querySelectorAll('iframe').length"), 0)
 
+    def test_history_shows_why_a_report_is_refused(self):
+        self.open("#/history?from=1960-01-01T00:00&to=1961-01-01T00:00")
+        self.tab.until("[...document.querySelectorAll('iframe')].filter((frame) => frame.contentDocument.body.innerText.startsWith('?')).length === 2")
+        self.assertIn("expected a whole number", self.tab.run("document.querySelector('iframe').contentDocument.body.innerText"))
+
     def test_the_reports_of_history_are_loaded_once(self):
         self.open("#/history")
         self.tab.until("document.querySelectorAll('iframe').length === 2")

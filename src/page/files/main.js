@@ -65,6 +65,15 @@ function fitFrames() {
   }
 }
 
+// Shows why carmad refused the report, which otherwise appears as JSON, and asks again if that may help.
+function readRefusal(frame) {
+  const page = frame.contentDocument;
+  if (!page || page.contentType !== 'application/json') return;
+  const {code, message} = JSON.parse((page.querySelector('pre') || page.body).textContent).error;
+  page.body.textContent = message;
+  if (code === 'unavailable') setTimeout(() => frame.isConnected && frame.contentWindow.location.reload(), kLongestPauseMs);
+}
+
 async function drawView() {
   const asked = place;
   const view = kViews[asked.view];
@@ -213,7 +222,10 @@ main.addEventListener('submit', async (event) => {
   location.hash = module.addressOf(form, place.query);
 });
 
-main.addEventListener('load', fitFrames, true);
+main.addEventListener('load', (event) => {
+  if (event.target.nodeName === 'IFRAME') readRefusal(event.target);
+  fitFrames();
+}, true);
 addEventListener('resize', fitFrames);
 
 document.addEventListener('keydown', onKey);
