@@ -263,8 +263,8 @@ void WarnOfDetached(const task::TaskSpec& spec, Warnings& warnings) {
     const bool letters = word.starts_with('-') && word.find_first_not_of("ditqpP", 1) == word.npos;
     if (word == "--detach" || word == "--detach=true" || (letters && word.contains('d'))) {
       return warnings.push_back(
-          fmt::format("{} run {}: the task ends at once, and its container may keep the GPU; "
-                      "omit {} (see docs/use/containers.md)",
+          fmt::format("{} run {}: the task ends, but its container may keep the GPU; "
+                      "omit {} (docs/use/containers.md)",
                       words[0], word, word));
     }
   }

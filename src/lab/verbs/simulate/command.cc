@@ -410,7 +410,6 @@ void AddSimulateCommand(Syntax app, Context& context) {
   verb.AddOption("--html", "FILE", flags->html, "also write a report with figures");
   verb.Footer(Footer());
   AddSimulateValidate(verb, context);
-  verb.TakesVerb();
   verb.OnRun([&context, verb, flags] {
     if (!verb.VerbGiven()) RunSimulate(context, verb, *flags);
   });

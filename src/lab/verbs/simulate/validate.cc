@@ -284,6 +284,7 @@ void AddSimulateValidate(Syntax simulate, Context& context) {
       "Without a trace, only the models are compared. Exit code: 1 if required figures disagree.\n"
       "  carma simulate validate --trace heavy60.csv --workloads catalog.csv");
   verb.OnRun([&context, flags] { RunValidate(context, *flags); });
+  simulate.TakesVerb();
 }
 
 }  // namespace carma::cli
