@@ -55,7 +55,7 @@ Appraisal Appraiser::Appraise(const task::TaskSpec& spec, std::uint32_t uid, con
   result.model = summary.fingerprint;
   std::vector<std::string>& remarks = result.remarks;
   Question question = QuestionOf(spec, uid, summary, remarks);
-  if (summary.transformer) {
+  if (summary.transformer || question.share > 0) {
     if (std::string found = FoundText(spec); !found.empty()) remarks.push_back(std::move(found));
   }
   result.kind = KindOf(question.signature);

@@ -108,6 +108,26 @@ TEST(Appraiser, LimitsPredictionsToTheLargestGpu) {
   EXPECT_EQ(result.estimate, (core::Estimate{40'000, "history", 39'000}));
 }
 
+TEST(Appraiser, PromisesAnInferenceEngineItsShareOfTheLargestGpu) {
+  task::TaskSpec spec = Spec();
+  spec.training = {{"rollout-share", "0.5", "serve.sh:2: --gpu-memory-utilization"}};
+  const Appraisal half = Appraiser(Rules()).Appraise(spec, kAda, {});
+  EXPECT_EQ(half.estimate, (core::Estimate{21'640, "share", 20'000}));
+  EXPECT_THAT(half.remarks,
+              ElementsAre("read: rollout-share 0.5 (serve.sh:2: --gpu-memory-utilization)",
+                          HasSubstr("reserves 0.5 of the GPU's memory")));
+  spec.training.front().value = "0.99";
+  EXPECT_EQ(Appraiser(Rules()).Appraise(spec, kAda, {}).estimate->peak_mib, 40'000);
+  AppraisalRules no_gpu = Rules();
+  no_gpu.gpu_mib = 0;
+  EXPECT_FALSE(Appraiser(no_gpu).Appraise(spec, kAda, {}).estimate);
+  auto history = std::make_shared<History>();
+  task::Observation run = Peak({}, 30'000);
+  run.signature = Signature(spec, kAda, "");
+  history->Add(run);
+  EXPECT_EQ(Appraiser(Rules(history)).Appraise(spec, kAda, {}).estimate->method, "history");
+}
+
 TEST(Appraiser, UsesAPriorAfterThreeRunsOfAProgram) {
   auto history = std::make_shared<History>();
   for (const std::int64_t mib : {4'000, 6'000, 5'000}) {

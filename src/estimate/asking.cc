@@ -111,6 +111,8 @@ Question QuestionOf(const task::TaskSpec& spec, std::uint32_t uid, const Summary
         Known(spec.optimizer, layers.optimizer, "optimizer", &ParseOptimizer, remarks);
     question.precision =
         Known(spec.precision, layers.precision, "precision", &ParsePrecision, remarks);
+    if (const auto plan = PlanOf(spec.training, {}); plan && !summary.layers)
+      question.share = plan->rollout_share;
   }
   question.gpus = spec.gpus;
   SplitBatch(question, remarks);

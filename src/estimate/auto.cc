@@ -142,6 +142,27 @@ class OfAmounts {
   bool own_type_ = false;
 };
 
+// An inference engine such as vLLM reserves its share when it starts, whatever its model needs. The
+// task's GPU is not chosen yet, so this is the share of the largest one. The CUDA context and CUDA
+// graphs are outside the share: up to 1.6 GiB on an H100 (config_explorer/
+// empirical-vllm-memory-results.md in github.com/llm-d/llm-d-benchmark).
+Result<Answer> AskShare(const Question& question) {
+  constexpr std::int64_t kOutsideMib = 1640;
+  if (question.gpu_mib == 0)
+    return NotFound(
+        "the engine reserves a share of the GPU's memory, which is unknown (--gpu-memory)");
+  Answer answer;
+  answer.method = "share";
+  answer.point_mib = std::llround(question.share * static_cast<double>(question.gpu_mib));
+  answer.bound_mib = answer.point_mib + kOutsideMib;
+  answer.warnings.push_back(
+      fmt::format("an inference engine reserves {:g} of the GPU's memory, whatever its model "
+                  "needs; the largest "
+                  "GPU is assumed",
+                  question.share));
+  return answer;
+}
+
 // Keeps the formula's answer within the memory class that a classifier predicts. The formula is
 // least accurate for networks whose width changes at every layer, and the classifier was trained on
 // such networks (docs/evidence/estimators.md). Within the class, the formula is more precise.
@@ -249,7 +270,9 @@ class Auto : public Estimator {
     if (known) return known;
     if (Result<Answer> alike = OfAmounts(question).Ask(); alike) return alike;
     const bool closed_form = question.transformer != nullptr;
-    Result<Answer> reckoned = (closed_form ? transformer_ : structural_)->Ask(question);
+    Result<Answer> reckoned = question.share > 0
+                                  ? AskShare(question)
+                                  : (closed_form ? transformer_ : structural_)->Ask(question);
     if (reckoned) {
       if (closed_form) {
         if (!FollowRelatives(question, *reckoned)) LearnGaps(question, *reckoned);

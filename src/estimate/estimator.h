@@ -47,7 +47,8 @@ struct Question {
   std::int64_t gpu_mib = 0;               // usable memory of the largest GPU; 0: unknown
   std::optional<std::int64_t> given_mib;  // stated by the user
   std::string given_source = "given";     // "given", "rad" …
-  std::string signature;                  // signature.h; empty: unknown
+  double share = 0;  // share of the GPU's memory that an inference engine reserves; 0: no engine
+  std::string signature;       // signature.h; empty: unknown
   std::string kin;             // the same for all runs of one program by one user; empty: unknown
   std::string relation;        // the same for runs that differ only in amounts; empty: unknown
   Amounts amounts;             // from the task's description and command
@@ -121,7 +122,8 @@ std::unique_ptr<Estimator> MakeFromHistory();
 // Tries these methods in order and uses the first that has an answer:
 // - history
 // - runs of the same training job with other batch sizes or sample lengths
-// - the closed form if a config.json is named, otherwise the structural formula
+// - the closed form if a config.json is named, the share that an inference engine reserves,
+//   otherwise the structural formula
 // - this user's runs of the same program with other settings
 // Returns kNotFound if no method has an answer.
 std::unique_ptr<Estimator> MakeAuto();

@@ -163,7 +163,7 @@ void AddKnowledge(Context& context, estimate::Question& question, estimate::Hist
   }
   sheet.knowledge = known->value;
   if (question.gpu_type.empty()) question.gpu_type = known->value.gpu_type;
-  question.gpu_mib = known->value.gpu_mib;
+  if (question.gpu_mib == 0) question.gpu_mib = known->value.gpu_mib;
   if (known->value.coverage > 0) question.coverage = known->value.coverage;
   Remember(known->value, question, history);
   sheet.site = SiteOf(known->value, question.gpu_type);
@@ -188,7 +188,7 @@ Result<Unit> RunEstimate(Context& context, const EstimateFlags& flags) {
   sheet.beside = flags.beside;
   sheet.file = context.literal ? base::Join(context.words, " ") : InputName(flags.file);
   estimate::Question question = estimate::QuestionOf(spec, ::geteuid(), summary, sheet.remarks);
-  if (summary.transformer) sheet.training = spec.training;
+  if (summary.transformer || question.share > 0) sheet.training = spec.training;
   sheet.optimizer = spec.optimizer;
   sheet.precision = spec.precision;
   if (summary.layers) {
@@ -198,6 +198,7 @@ Result<Unit> RunEstimate(Context& context, const EstimateFlags& flags) {
   if (!summary.trouble.empty()) sheet.remarks.push_back("no model summary: " + summary.trouble);
   if (!described.has_command) question.signature = question.kin = question.relation = "";
   question.gpu_type = flags.gpu_type;
+  question.gpu_mib = flags.transformer.gpu_mib;
   estimate::History history;
   question.coverage = kUsualCoverage;
   AddKnowledge(context, question, history, sheet);

@@ -32,6 +32,15 @@ TEST_F(App, EstimateOfAScriptWithoutAModelNamesRun) {
       << ran.out;
 }
 
+TEST_F(App, EstimatesTheShareOfAnInferenceEngine) {
+  const std::string path = daemon_.dir() + "/serve.sh";
+  std::ofstream(path) << "#!/bin/sh\nvllm serve lab/model --gpu-memory-utilization 0.5\n";
+  const Ran ran = Run({"estimate", path, "--gpu-memory", "80000"});
+  EXPECT_EQ(ran.exit_code, 0) << ran.err;
+  EXPECT_NE(ran.out.find("39.1G"), std::string::npos) << ran.out;
+  EXPECT_NE(ran.out.find("reserves 0.5 of the GPU's memory"), std::string::npos) << ran.out;
+}
+
 // The interpreter is a stand-in that responds like the helper; the helper's own tests are in
 // Python.
 TEST_F(App, EstimateRunsAScriptAndFallsBackWithOneLine) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cmath>
 #include <map>
 #include <optional>
 #include <set>
@@ -125,6 +126,7 @@ class Finder {
     const bool is_trl = StatedSettings(settings).Any({kTrainerKind}) != nullptr;
     if (is_trl && framework == Framework::kTrainer) framework = Framework::kTrl;
     Meaning meaning = MeaningOf(settings, framework);
+    if (!meaning.engine.empty()) LookAtEngine(meaning);
     if (!meaning.not_modelled.empty()) return Note(meaning.not_modelled);
     if (!meaning.trains || settings.empty()) return;
     // A script for Hugging Face's Trainer might train something other than a transformer; such runs
@@ -150,6 +152,15 @@ class Finder {
       AddDiffusion(std::string(base::BaseName(launch.program)), settings, meaning.words);
     AddAllocator(meaning.words);
     Judge(path, std::move(meaning));
+  }
+
+  void LookAtEngine(const Meaning& meaning) {
+    // Only to compare an engine with training runs of the same script. The estimate is a share of
+    // the server's GPUs.
+    constexpr double kUsualGpuMib = 80 * 1024;
+    for (const std::string& note : meaning.notes) Note(note);
+    const double share = base::ParseDouble(meaning.engine.back().value).value_or(0);
+    KeepIfMost(std::llround(share * kUsualGpuMib), "", meaning.engine);
   }
 
   // Adds the valid words, and adds a note for each invalid word.
@@ -377,10 +388,14 @@ class Finder {
     constexpr double kAnyCoverage = 0.9;
     const Result<TransformerEstimate> estimate = EstimateTransformer(*config, *plan, kAnyCoverage);
     if (!estimate) return Note(estimate.error().message);
-    if (estimate->shown.point_mib <= most_mib_) return;
-    most_mib_ = estimate->shown.point_mib;
-    best_.config = path;
-    best_.words = std::move(meaning.words);
+    KeepIfMost(estimate->shown.point_mib, path, std::move(meaning.words));
+  }
+
+  void KeepIfMost(std::int64_t mib, const std::string& config, TrainingWords words) {
+    if (mib <= most_mib_) return;
+    most_mib_ = mib;
+    best_.config = config;
+    best_.words = std::move(words);
   }
 
   // ---- files ----

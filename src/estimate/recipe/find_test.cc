@@ -329,6 +329,43 @@ TEST_F(FindTrainingTest, RecognisesUnslothsKernels) {
   EXPECT_TRUE(plan.fused_layers && plan.offload_activations && !plan.fp32_rest);
 }
 
+TEST_F(FindTrainingTest, ReadsTheShareOfAnInferenceEngine) {
+  const auto share = [&](const std::string& script) {
+    const TrainingFound found = Script(script);
+    EXPECT_EQ(found.config, "");
+    return found.words.size() == 1 && found.words[0].name == "rollout-share"
+               ? found.words[0].value + " (" + found.words[0].from + ")"
+               : ::testing::PrintToString(found.notes);
+  };
+  EXPECT_EQ(share("uv run vllm serve lab/small --gpu-memory-utilization 0.5\n"),
+            "0.5 (train.sh:2: --gpu-memory-utilization)");
+  EXPECT_EQ(share("vllm serve lab/small --port 8000\n"), "0.9 (train.sh:2: vllm serve)");
+  EXPECT_EQ(share("python -m vllm.entrypoints.openai.api_server --model x\n"),
+            "0.9 (train.sh:2: vllm.entrypoints.openai.api_server)");
+  EXPECT_EQ(share("python -m sglang.launch_server --model x --mem-fraction-static=0.7\n"),
+            "0.7 (train.sh:2: --mem-fraction-static)");
+  files_["/lab/ask.py"] =
+      "from vllm import LLM\nllm = LLM(model='x', gpu_memory_utilization=0.3, seed=1)\n";
+  EXPECT_EQ(share("python ask.py\n"), "0.3 (ask.py:2: gpu_memory_utilization)");
+  files_["/lab/ask.py"] = "import vllm\nllm = vllm.LLM('x')\n";
+  EXPECT_EQ(share("python ask.py\n"), "0.9 (ask.py:2)");
+  for (const char* other : {"vllm serve x --kv-cache-memory-bytes 9000000000\n",
+                            "pip install vllm\n", "vllm bench serve --model x\n"}) {
+    EXPECT_THAT(Script(other).words, IsEmpty()) << other;
+  }
+  EXPECT_THAT(Script("vllm serve x --gpu-memory-utilization $(share)\n").notes,
+              ElementsAre(HasSubstr("so rollout-share is a guess")));
+}
+
+TEST_F(FindTrainingTest, AnEnginesModelIsNotTheTrainedModel) {
+  files_["/lab/fit.py"] =
+      "from vllm import LLM\nargs = TrainingArguments(learning_rate=1)\n"
+      "llm = LLM(model=args.output_dir, gpu_memory_utilization=0.01)\n";
+  const TrainingFound found = Script("python fit.py --model small\n");
+  EXPECT_EQ(found.config, "/lab/small/config.json") << "the training needs more than the engine";
+  EXPECT_EQ(Plan(found).rollout_share, 0);
+}
+
 TEST_F(FindTrainingTest, UsesAStatedConfigForAnyModel) {
   task::TaskSpec spec = Spec();
   spec.script = "#!/bin/bash\npython t.py --model lab/other --lr 1 --max_length 512\n";

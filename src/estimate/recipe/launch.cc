@@ -20,6 +20,10 @@ bool IsPython(std::string_view program) {
   return program.substr(6).find_first_not_of("0123456789.") == std::string_view::npos;
 }
 
+bool IsEngine(std::string_view name) {
+  return name == "vllm" || name == "sglang";
+}
+
 bool IsConfiguration(std::string_view word) {
   return word.ends_with(".yaml") || word.ends_with(".yml") || word.ends_with(".json") ||
          word.ends_with(".toml");
@@ -51,7 +55,7 @@ class CommandReader {
 
   std::optional<Launch> Read() {
     // Skips words in front of the launcher, such as env, nohup, srun --gres=gpu:2 or uv run.
-    while (at_ < words_.size() && !IsLauncher(words_[at_].text)) ++at_;
+    while (at_ < words_.size() && !IsLauncher(at_)) ++at_;
     const bool direct = at_ == words_.size();
     if (direct) at_ = ScriptAt();
     if (at_ == words_.size()) return std::nullopt;
@@ -59,16 +63,18 @@ class CommandReader {
     if (!found || launch_.program.empty()) return std::nullopt;
     ReadOptions();
     AddTrainerKind();
+    AddEngine();
     Recognise();
     return std::move(launch_);
   }
 
  private:
-  static bool IsLauncher(std::string_view word) {
-    return IsPython(word) ||
-           IsOneOf(base::BaseName(word),
-                   {"torchrun", "accelerate", "accelerate-launch", "deepspeed", "axolotl",
-                    "llamafactory-cli", "lmf", "tune", "trl", "swift"});
+  bool IsLauncher(std::size_t at) const {
+    const std::string_view name = base::BaseName(words_[at].text);
+    if (at + 1 < words_.size() && words_[at + 1].text == "serve") return IsEngine(name);
+    return IsPython(name) ||
+           IsOneOf(name, {"torchrun", "accelerate", "accelerate-launch", "deepspeed", "axolotl",
+                          "llamafactory-cli", "lmf", "tune", "trl", "swift"});
   }
 
   // The position of a Python script that is started without naming Python: "./train.py" or "uv run
@@ -104,6 +110,10 @@ class CommandReader {
       return Found(Framework::kLlamaFactory, Next("train"));
     if (name == "trl") return ReadTrl();
     if (name == "swift") return Found(Framework::kSwift, Next("sft") || Next("pt"));
+    if (IsEngine(name)) {
+      launch_.program = name + " serve";
+      return Next("serve");
+    }
     if (!Next("run")) return false;  // tune
     ReadLauncherOptions();
     if (at_ == words_.size()) return false;
@@ -248,6 +258,14 @@ class CommandReader {
     launch_.framework = Framework::kTrl;
     launch_.launcher.push_back(
         {std::string(kTrainerKind), std::string(kind), Place(launch_.program)});
+  }
+
+  // Marks the servers of inference engines: "vllm serve", "vllm.entrypoints.openai.api_server",
+  // "sglang.launch_server".
+  void AddEngine() {
+    const std::string& program = launch_.program;
+    if (IsEngine(program.substr(0, program.find_first_of(" ."))) && program.contains("serve"))
+      launch_.launcher.push_back({std::string(kEngine), "true", Place(program)});
   }
 
   bool HasOption(SettingNames names) const {

@@ -21,10 +21,10 @@ struct Launch {
   std::vector<std::string> files;  // configurations named without an option, as written
 };
 
-// Recognises torchrun, accelerate launch, deepspeed, axolotl, llamafactory-cli, tune, trl, swift
-// and Python scripts, with any words in front of them (env, srun, uv run …). place: where the
-// command was found, to be recorded as the source of its settings; may be empty. Returns nullopt if
-// the command does not start a supported training program.
+// Recognises torchrun, accelerate launch, deepspeed, axolotl, llamafactory-cli, tune, trl, swift,
+// vllm serve and Python scripts, with any words in front of them (env, srun, uv run …). place:
+// where the command was found, to be recorded as the source of its settings; may be empty. Returns
+// nullopt if the command does not start a supported program.
 std::optional<Launch> LaunchOf(const std::vector<ShellWord>& words, std::string_view place);
 
 // A script that a shell runs, with its arguments: "bash train.sh 4".

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <functional>
 
 #include "base/text.h"
 #include "estimate/recipe/post_training.h"
@@ -21,6 +20,8 @@ class Reader {
       : said_(settings), framework_(framework) {}
 
   Meaning Read() {
+    Engine();
+    meaning_.engine = std::exchange(meaning_.words, {});
     Model();
     Length();
     Batch();
@@ -52,22 +53,12 @@ class Reader {
   void AddUsual(std::string_view name, std::string value) {
     Add(name, std::move(value), fmt::format("{}'s default", base::WordOf(framework_)));
   }
-  // True if `value` is a default in a script and the command sets `later` instead. Both are
-  // elements of one list, in which later settings take precedence. An unknown setting in the same
-  // file replaces nothing, because it may just use the default.
-  static bool IsReplaced(const Setting& value, const Setting& later) {
-    const auto file = [](const Setting& each) { return each.from.substr(0, each.from.find(':')); };
-    return std::less<>()(&value, &later) && file(value) != file(later);
-  }
   void AddNumber(std::string_view name, SettingNames keys) {
-    const Setting* known = said_.Value(keys);
-    const Setting* unknown = said_.Unknown(keys);
-    if (unknown != nullptr && (known == nullptr || IsReplaced(*known, *unknown))) {
+    if (const Setting* unknown = said_.Doubt(keys))
       meaning_.notes.push_back(
           fmt::format("{}: the value is known only when the script runs, so {} is a guess",
                       PlaceOf(*unknown), name));
-    }
-    if (known != nullptr) Add(name, known->value, *known);
+    if (const Setting* known = said_.Value(keys)) Add(name, known->value, *known);
   }
   // Adds the word if one of these settings is enabled.
   void AddYes(std::string_view name, std::string value, SettingNames keys) {
@@ -100,6 +91,15 @@ class Reader {
     meaning_.not_modelled =
         fmt::format("{}: this kind of preference training is not modelled", PlaceOf(*kind));
     return true;
+  }
+
+  // An inference engine reserves a share of the GPU, unless the size of its cache is stated. vLLM's
+  // default is 0.9; SGLang's depends on the GPU's memory.
+  void Engine() {
+    const Setting* engine = said_.Yes({kEngine});
+    if (engine == nullptr || said_.Value({"kv_cache_memory_bytes"}) != nullptr) return;
+    Add("rollout-share", "0.9", *engine);
+    AddNumber("rollout-share", {"gpu_memory_utilization", "mem_fraction_static"});
   }
 
   void Model() {
@@ -478,12 +478,10 @@ class Reader {
     const std::int64_t number = base::ParseInt(stage->value).value_or(0);
     Add("deepspeed-engine", "on", *stage);
     if (number >= 1 && number <= 3) Add("dp", fmt::format("zero{}", number), *stage);
-    std::string list;
     if (said_.Value({"deepspeed_config.offload_optimizer_device", "offload_optimizer_device"}))
-      list = "optimizer";
+      AddOffload("optimizer", *stage);
     if (said_.Value({"deepspeed_config.offload_param_device", "offload_param_device"}))
-      list += list.empty() ? "params" : ",params";
-    if (!list.empty()) AddOffload(list, *stage);
+      AddOffload("params", *stage);
   }
 
   StatedSettings said_;

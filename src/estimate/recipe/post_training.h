@@ -13,6 +13,8 @@ namespace carma::estimate {
 inline constexpr std::string_view kTrainerKind = "trainer_kind";
 // Key of the setting that is present if Unsloth loads the model.
 inline constexpr std::string_view kUnsloth = "unsloth";
+// Key of the setting that is present if the program starts an inference engine (vLLM, SGLang).
+inline constexpr std::string_view kEngine = "inference_engine";
 
 // Returns the kind of trainer named by a script or class ("train_dpo.py", "GRPOConfig"). Empty if
 // the name contains none.

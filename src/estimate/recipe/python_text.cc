@@ -97,6 +97,8 @@ class PythonReader {
       if (IsOneOf(at, "([{")) ++depth;
       if (IsOneOf(at, ")]}")) depth = std::max(0, depth - 1);
       if (tokens_[at].kind != Kind::kName) continue;
+      const std::string_view package = tokens_[at].text.substr(0, tokens_[at].text.find('.'));
+      uses_engine_ = uses_engine_ || package == "vllm" || package == "sglang";
       if (Is(at + 1, '(')) {
         ReadCall(tokens_[at].text, at + 1);
       } else if (Is(at + 1, ':') && (at == 0 || tokens_[at - 1].line < tokens_[at].line)) {
@@ -192,6 +194,12 @@ class PythonReader {
       return Emit("gradient_checkpointing", "true", line);
     if (name == "add_argument") return ReadArgument(open);
     if (IsTokenizer(dotted)) return ReadTokenizer(open, name == "from_pretrained");
+    if (uses_engine_ && base::IsWordIn(" LLM EngineArgs AsyncEngineArgs Engine ", name)) {
+      // The engine's model is not the one that the script trains.
+      Emit(std::string(kEngine), "true", line);
+      return ReadNamed(open, false,
+                       " gpu_memory_utilization mem_fraction_static kv_cache_memory_bytes ");
+    }
     if (std::ranges::find(kCalls, name) == kCalls.end()) return;
     // Only calls to a model's from_pretrained are relevant. Tokenizers and processors also have a
     // function with this name.
@@ -217,11 +225,10 @@ class PythonReader {
   }
   void ReadTokenizer(std::size_t open, bool fetches) {
     const std::size_t before = settings_.size();
-    ReadNamed(open, false);
+    ReadNamed(open, false, fetches ? " model_max_length " : " max_length ");
     for (std::size_t i = before; i < settings_.size();) {
       Setting& each = settings_[i];
-      const bool length = each.key == (fetches ? "model_max_length" : "max_length");
-      if (length && base::ParseInt(each.value)) {
+      if (base::ParseInt(each.value)) {
         each.key = "tokenizer.max_length";
         ++i;
       } else {
@@ -234,22 +241,23 @@ class PythonReader {
     return std::min(open + kMaxCallTokens, tokens_.size() - 2);
   }
 
-  // Reads the named arguments of a call, but not those of nested calls.
-  void ReadNamed(std::size_t open, bool adapter) {
+  // Reads the named arguments of a call, but not those of nested calls. only: names in the format
+  // of IsWordIn; empty: all.
+  void ReadNamed(std::size_t open, bool adapter, std::string_view only = "") {
     int depth = 0;
     for (std::size_t at = open; at < CallEnd(open); ++at) {
       if (Is(at, '(') || Is(at, '[') || Is(at, '{')) ++depth;
       if ((Is(at, ')') || Is(at, ']') || Is(at, '}')) && --depth == 0) return;
       // TRL accepts a dictionary of model-loading arguments.
       if (depth == 2 && tokens_[at].kind == Kind::kText && tokens_[at].text.ends_with("dtype") &&
-          Is(at + 1, ':')) {
+          Is(at + 1, ':') && only.empty()) {
         if (const auto value = ValueAt(at + 2)) Emit("torch_dtype", *value, tokens_[at].line);
       }
       const bool named = depth == 1 && tokens_[at].kind == Kind::kName && Is(at + 1, '=') &&
                          !Is(at + 2, '=') && settings_.size() < kMaxSettings;
-      if (!named) continue;
-      const std::optional<std::string> value = ValueAt(at + 2);
       std::string key(tokens_[at].text);
+      if (!named || (!only.empty() && !base::IsWordIn(only, key))) continue;
+      const std::optional<std::string> value = ValueAt(at + 2);
       if (adapter && key == "r") key = "lora_r";
       if (adapter && key == "target_modules") key = "lora_target_modules";
       Emit(std::move(key), value.value_or(std::string(kUnknownValue)), tokens_[at].line);
@@ -307,6 +315,7 @@ class PythonReader {
   std::string_view where_;
   std::map<std::string, std::string, std::less<>> names_;
   std::set<std::string_view> tokenizers_;  // variables
+  bool uses_engine_ = false;               // the text mentions vLLM or SGLang
   std::vector<Setting> settings_;
 };
 

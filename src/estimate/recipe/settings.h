@@ -50,10 +50,11 @@ Result<std::vector<Setting>> ReadToml(std::string_view text, std::string_view wh
 // Reads settings from the text of a training script, which is not executed. Uses only literals
 // (numbers, quoted words, lists of them) and the file's variables with literal values. Returns the
 // named arguments of calls that configure training (TrainingArguments, SFTConfig, LoraConfig,
-// BitsAndBytesConfig, from_pretrained …), and the defaults of add_argument, dataclass fields and
-// parameters. The settings have the names that MeaningOf expects, so LoraConfig's r becomes lora_r.
-// An argument of a call that is not a literal has the value kUnknownValue. Returns at most
-// kMaxSettings, in order of appearance. where: the file's name.
+// BitsAndBytesConfig, from_pretrained …) or start an inference engine (vLLM's LLM), and the
+// defaults of add_argument, dataclass fields and parameters. The settings have the names that
+// MeaningOf expects, so LoraConfig's r becomes lora_r. An argument of a call that is not a literal
+// has the value kUnknownValue. Returns at most kMaxSettings, in order of appearance. where: the
+// file's name.
 std::vector<Setting> ReadPythonText(std::string_view text, std::string_view where);
 
 }  // namespace carma::estimate

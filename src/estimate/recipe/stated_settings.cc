@@ -1,6 +1,7 @@
 #include "estimate/recipe/stated_settings.h"
 
 #include <algorithm>
+#include <functional>
 
 #include "base/text.h"
 #include "estimate/recipe/post_training.h"
@@ -49,6 +50,17 @@ const Setting* StatedSettings::Unknown(SettingNames names) const {
   return Latest(unknown_, names);
 }
 
+const Setting* StatedSettings::Doubt(SettingNames names) const {
+  const Setting* known = Value(names);
+  const Setting* unknown = Unknown(names);
+  if (known == nullptr || unknown == nullptr) return unknown;
+  // Both are elements of one list, in which later settings take precedence. An unknown setting in
+  // the same file replaces nothing, because it may just use the default.
+  const auto file = [](const Setting& each) { return each.from.substr(0, each.from.find(':')); };
+  const bool later = std::less<>()(known, unknown);
+  return later && file(*known) != file(*unknown) ? unknown : nullptr;
+}
+
 const Setting* StatedSettings::Value(SettingNames names) const {
   const Setting* setting = Any(names);
   return setting == nullptr || IsNone(*setting) ? nullptr : setting;
@@ -73,7 +85,7 @@ std::optional<bool> TruthOf(std::string_view value) {
 
 std::string PlaceOf(const Setting& setting) {
   // These are CARMA's own keys, which do not occur in files.
-  if (setting.key == kTrainerKind || setting.key == kUnsloth) return setting.from;
+  if (IsOneOf(setting.key, {kTrainerKind, kUnsloth, kEngine})) return setting.from;
   // The source of an option already contains its name.
   return setting.from.contains("--") ? setting.from : setting.from + ": " + setting.key;
 }
