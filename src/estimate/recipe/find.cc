@@ -223,12 +223,8 @@ class Finder {
   }
 
   void LookAtTorchtitan(const std::vector<Setting>& settings, const std::string& folder) {
-    TorchtitanPlan plan = ReadTorchtitan(settings);
-    for (std::string& note : plan.notes) Note(std::move(note));
-    Meaning meaning;
-    meaning.model = plan.model;
-    meaning.model_from = plan.model_from;
-    meaning.words = std::move(plan.words);
+    Meaning meaning = ReadTorchtitan(settings);
+    for (std::string& note : meaning.notes) Note(std::move(note));
     if (meaning.model.empty())
       return Note("the training settings do not name the folder that contains the model's files");
     const std::string path = ConfigOf(meaning, folder, true, meaning.words);

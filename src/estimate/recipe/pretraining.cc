@@ -25,7 +25,7 @@ class TitanReader {
  public:
   explicit TitanReader(const std::vector<Setting>& settings) : said_(settings) {}
 
-  TorchtitanPlan Read() {
+  Meaning Read() {
     Model();
     Tokens();
     Precision();
@@ -173,7 +173,7 @@ class TitanReader {
   }
 
   StatedSettings said_;
-  TorchtitanPlan plan_;
+  Meaning plan_;
 };
 
 }  // namespace
@@ -187,7 +187,7 @@ bool IsOfTorchtitan(const std::vector<Setting>& settings) {
          });
 }
 
-TorchtitanPlan ReadTorchtitan(const std::vector<Setting>& settings) {
+Meaning ReadTorchtitan(const std::vector<Setting>& settings) {
   return TitanReader(settings).Read();
 }
 

@@ -3,11 +3,9 @@
 // Megatron-LM and NeMo state the model's sizes instead of naming a model.
 #pragma once
 
-#include <string>
-#include <string_view>
 #include <vector>
 
-#include "estimate/recipe/plan_files.h"
+#include "estimate/recipe/meaning.h"
 #include "estimate/recipe/settings.h"
 
 namespace carma::estimate {
@@ -15,16 +13,10 @@ namespace carma::estimate {
 // Returns true if these are torchtitan settings, judging by the names of their sections.
 bool IsOfTorchtitan(const std::vector<Setting>& settings);
 
-struct TorchtitanPlan {
-  TrainingWords words;
-  std::string model;  // folder with the model's files; empty: not named
-  std::string model_from;
-  std::vector<std::string> notes;  // one sentence each
-};
-
 // settings: in order of increasing precedence, including the launcher's settings (nproc_per_node,
-// nnodes). Missing settings get the defaults of torchtitan's JobConfig.
-TorchtitanPlan ReadTorchtitan(const std::vector<Setting>& settings);
+// nnodes). Missing settings get the defaults of torchtitan's JobConfig. The model is the folder
+// with its files.
+Meaning ReadTorchtitan(const std::vector<Setting>& settings);
 
 // Returns true if these are Megatron settings, judging by their names for model sizes and
 // parallelism.

@@ -68,7 +68,7 @@ TEST(Torchtitan, NamesTheModelByTheFolderOfItsFiles) {
                {"tokenizer_path = \"./m\"", "./m"}};
   for (const auto& each : cases) {
     const auto settings = ReadToml(std::string("[model]\n") + each.written, "t.toml");
-    const TorchtitanPlan plan = ReadTorchtitan(*settings);
+    const Meaning plan = ReadTorchtitan(*settings);
     EXPECT_EQ(plan.model, each.folder);
     EXPECT_EQ(plan.notes.size(), 1u) << "the number of GPUs is unknown";
   }

@@ -44,22 +44,6 @@ std::string_view WithoutComment(std::string_view line) {
   return line;
 }
 
-// The value of a scalar without its quotes and escapes.
-std::string Unquoted(std::string_view text) {
-  text = base::Trim(text);
-  if (text.size() < 2 || text.front() != text.back() || (text[0] != '"' && text[0] != '\''))
-    return std::string(text);
-  const char quote = text[0];
-  text = text.substr(1, text.size() - 2);
-  std::string plain;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (quote == '"' && text[i] == '\\' && i + 1 < text.size()) ++i;
-    if (quote == '\'' && text[i] == '\'' && i + 1 < text.size() && text[i + 1] == '\'') ++i;
-    plain += text[i];
-  }
-  return plain;
-}
-
 // Counts the open brackets in consecutive pieces of text.
 class Brackets {
  public:
@@ -400,6 +384,21 @@ std::size_t EndOfQuoted(std::string_view text, std::size_t at) {
     }
   }
   return std::string_view::npos;
+}
+
+std::string Unquoted(std::string_view text) {
+  text = base::Trim(text);
+  if (text.size() < 2 || text.front() != text.back() || (text[0] != '"' && text[0] != '\''))
+    return std::string(text);
+  const char quote = text[0];
+  text = text.substr(1, text.size() - 2);
+  std::string plain;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (quote == '"' && text[i] == '\\' && i + 1 < text.size()) ++i;
+    if (quote == '\'' && text[i] == '\'' && i + 1 < text.size() && text[i + 1] == '\'') ++i;
+    plain += text[i];
+  }
+  return plain;
 }
 
 Result<std::vector<Setting>> ReadYaml(std::string_view text, std::string_view where) {

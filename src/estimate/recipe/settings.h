@@ -27,6 +27,9 @@ inline constexpr int kMaxSettingDepth = 32;
 // closing quote.
 std::size_t EndOfQuoted(std::string_view text, std::size_t at);
 
+// The value of a scalar without its quotes and escapes.
+std::string Unquoted(std::string_view text);
+
 // Reads the subset of YAML that training configurations use: mappings and lists (as blocks or in
 // brackets), quotes and comments. Block text (| and >), anchors and aliases are ignored. If the
 // text contains several documents, only the first is read. where: the file's name for sources and

@@ -80,19 +80,6 @@ std::vector<std::string_view> PartsOf(std::string_view list) {
   return parts;
 }
 
-std::string Unquoted(std::string_view text) {
-  text = base::Trim(text);
-  if (text.size() < 2 || !IsQuote(text.front()) || text.back() != text.front())
-    return std::string(text);
-  const char quote = text.front();
-  std::string plain;
-  for (std::size_t i = 1; i + 1 < text.size(); ++i) {
-    if (quote == '"' && text[i] == '\\' && i + 2 < text.size()) ++i;
-    plain += text[i];
-  }
-  return plain;
-}
-
 // Removes underscores from numbers, which TOML allows between digits.
 std::string PlainScalar(std::string_view text) {
   if (!text.empty() && IsQuote(text.front())) return Unquoted(text);
