@@ -45,14 +45,8 @@ class Finder {
   Finder(const task::TaskSpec& spec, const FileReader& read) : spec_(spec), read_(read) {}
 
   TrainingFound Find() {
-    if (spec_.script) {
-      const std::string name(spec_.script_path ? base::BaseName(*spec_.script_path) : "");
-      LookAtScript(*spec_.script, name, spec_.script_args, spec_.workdir, spec_.environment, 0);
-    } else {
-      std::vector<ShellWord> words;
-      for (const std::string& argument : spec_.command) words.push_back({argument, true});
-      LookAtCommand({.words = std::move(words), .line = 0}, "", spec_.workdir, 0);
-    }
+    LookAtTask();
+    LookAtOtherBranches();
     KeepTheLast();
     // A file may contain anything, so values that would make the task description invalid are
     // cleaned or dropped.
@@ -64,6 +58,34 @@ class Finder {
   }
 
  private:
+  void LookAtTask() {
+    if (spec_.script) {
+      const std::string name(spec_.script_path ? base::BaseName(*spec_.script_path) : "");
+      LookAtScript(*spec_.script, name, spec_.script_args, spec_.workdir, spec_.environment, 0);
+    } else {
+      std::vector<ShellWord> words;
+      for (const std::string& argument : spec_.command) words.push_back({argument, true});
+      LookAtCommand({.words = std::move(words), .line = 0}, "", spec_.workdir, 0);
+    }
+  }
+
+  // Reads the scripts again with each branch that replaces a variable's value, and without any.
+  void LookAtOtherBranches() {
+    constexpr int kMostBranches = 8;
+    std::set<std::int64_t> needs_mib{run_mib_};
+    const int seen = std::min(branches_.seen, kMostBranches);
+    for (branches_.most = -1; branches_.most < seen; ++branches_.most) {
+      run_mib_ = -1;
+      reads_ = scripts_ = 0;
+      LookAtTask();
+      needs_mib.insert(run_mib_);
+    }
+    needs_mib.erase(-1);
+    if (needs_mib.size() > 1)
+      Note(fmt::format("conditions in the script decide between {} and {}: the larger is used",
+                       base::FormatMib(*needs_mib.begin()), base::FormatMib(*needs_mib.rbegin())));
+  }
+
   // Keeps only the last word with each name, because it overrides the earlier ones.
   void KeepTheLast() {
     TrainingWords last;
@@ -79,10 +101,14 @@ class Finder {
                     const std::map<std::string, std::string>& environment, int depth) {
     if (text.size() > task::kMaxScriptBytes) return;
     constexpr int kMostReads = 500;
-    for (ShellCommand& command : CommandsOf(text, args, environment)) {
+    const SourceReader source = [&](const std::string& below, const std::string& path) {
+      return Read(Below(Below(folder, below), path), task::kMaxScriptBytes);
+    };
+    for (ShellCommand& command : CommandsOf(text, args, environment, source, branches_)) {
       if (reads_ > kMostReads) return Note("only the first training runs of the script are read");
       if (depth > 0) command.settings.insert(environment.begin(), environment.end());
-      const std::string place = name.empty() ? "" : fmt::format("{}:{}", name, command.line);
+      const std::string& file = command.file.empty() ? name : command.file;
+      const std::string place = file.empty() ? "" : fmt::format("{}:{}", file, command.line);
       LookAtCommand(command, place, Below(folder, command.folder), depth);
     }
   }
@@ -388,6 +414,7 @@ class Finder {
   }
 
   void KeepIfMost(std::int64_t mib, const std::string& config, TrainingWords words) {
+    run_mib_ = std::max(run_mib_, mib);
     if (mib <= most_mib_) return;
     most_mib_ = mib;
     best_.config = config;
@@ -430,6 +457,8 @@ class Finder {
   int reads_ = 0;    // including files read before
   int scripts_ = 0;  // nested ones, also if they were read before
   std::int64_t most_mib_ = -1;
+  std::int64_t run_mib_ = -1;  // as most_mib_, but for the current way to read branches
+  ShellBranches branches_;
   TrainingFound best_;
 };
 

@@ -248,6 +248,45 @@ TEST_F(FindTrainingTest, UnknownValuesAreReported) {
                                         HasSubstr("fit.py:4: lora_r: the value is known only")));
 }
 
+TEST_F(FindTrainingTest, VariablesOfUnreadFilesAreUnknown) {
+  const std::string command =
+      "python t.py --model small --lr 1 --max_length $LEN --per_device_train_batch_size=$BS "
+      "--bf16 $MORE\n";
+  files_["/lab/env.sh"] = "BS=4\nLEN=512\n";
+  const TrainingFound read = Script("source ./env.sh\n" + command);
+  EXPECT_EQ(Plan(read).batch, 4);
+  EXPECT_EQ(Plan(read).sequence, 512);
+  EXPECT_THAT(read.notes, IsEmpty());
+  const TrainingFound unread = Script("source ./other.sh\n" + command);
+  EXPECT_THAT(unread.notes,
+              ElementsAre(HasSubstr("so seq-len is a guess"), HasSubstr("so batch is a guess")));
+  EXPECT_TRUE(Plan(unread).amp) << "MORE is most likely empty";
+  files_["/lab/run.sh"] = "$PYTHON t.py --model small --lr 1 --max_length $LEN\n";
+  const TrainingFound inside = Script("LEN=64\n. ./other.sh; . ./run.sh\n");
+  EXPECT_EQ(Plan(inside).sequence, 64);
+  EXPECT_EQ(From(inside, "seq-len"), "run.sh:1: --max_length");
+}
+
+TEST_F(FindTrainingTest, AFunctionsArgumentsAreUnknown) {
+  const TrainingFound found = Script(
+      "fit() {\npython t.py --model small --lr 1 --per_device_train_batch_size $1\n}\nfit 64\n",
+      {"2"});
+  EXPECT_EQ(Plan(found).batch, 8);
+  EXPECT_THAT(found.notes, ElementsAre(HasSubstr("so batch is a guess")));
+}
+
+TEST_F(FindTrainingTest, UsesTheLargerEstimateIfConditionsDecide) {
+  const std::string command =
+      "python t.py --model small --lr 1 --max_length 512 --per_device_train_batch_size $BS\n";
+  const TrainingFound found =
+      Script("BS=8\nif [ \"$1\" = big ]; then BS=16; else BS=2; fi\n" + command);
+  EXPECT_EQ(Plan(found).batch, 16);
+  EXPECT_THAT(found.notes, ElementsAre(HasSubstr("conditions in the script decide between ")));
+  const TrainingFound same = Script("BS=8\nPORT=1\n[ x ] && PORT=2\n" + command);
+  EXPECT_EQ(Plan(same).batch, 8);
+  EXPECT_THAT(same.notes, IsEmpty()) << "the condition does not affect memory";
+}
+
 TEST_F(FindTrainingTest, FlagsOfTheScriptAreOffByDefault) {
   files_["/lab/fit.py"] =
       "p.add_argument('--use_lora', action='store_true')\nif a.use_lora:\n  LoraConfig(r=8)\n";

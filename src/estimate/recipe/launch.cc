@@ -84,7 +84,9 @@ class CommandReader {
     for (std::size_t i = 0; i < words_.size(); ++i) {
       const std::string& word = words_[i].text;
       if (starts && word.ends_with(".py")) return i;
-      starts = (starts && i > 0) || IsOneOf(word, {"run", "exec", "env", "srun", "nohup"});
+      // $PYTHON train.py
+      if (i == 0) starts = !words_[i].known;
+      starts = starts || IsOneOf(word, {"run", "exec", "env", "srun", "nohup"});
     }
     return words_.size();
   }
@@ -184,6 +186,8 @@ class CommandReader {
 
   bool ReadProgram() {
     if (at_ < words_.size() && IsOneOf(words_[at_].text, {"-m", "--module"})) ++at_;
+    // An unknown word in front of the program may be options, or nothing.
+    while (at_ + 1 < words_.size() && !words_[at_].known && !IsOption(words_[at_ + 1])) ++at_;
     if (at_ >= words_.size()) return false;
     launch_.program = words_[at_++].text;
     return true;
@@ -219,6 +223,9 @@ class CommandReader {
     }
     bool known = true;
     std::vector<std::string> values;
+    // An unknown word may be nothing, and these switches are usually given without a value.
+    if (IsOneOf(name, {"bf16", "fp16", "gradient_checkpointing", "use_peft", "packing"}))
+      while (at_ < words_.size() && !words_[at_].known) ++at_;
     while (at_ < words_.size() && !IsOption(words_[at_])) {
       // A word such as "name=value" after an option's value is an override, not another value. An
       // unknown word may be anything.
@@ -303,8 +310,7 @@ std::optional<Launch> LaunchOf(const std::vector<ShellWord>& words, std::string_
 
 std::optional<NestedScript> NestedScriptOf(const std::vector<ShellWord>& words) {
   std::size_t at = 0;
-  while (at < words.size() &&
-         !IsOneOf(base::BaseName(words[at].text), {"bash", "sh", "zsh", "source", "."}) &&
+  while (at < words.size() && !IsOneOf(base::BaseName(words[at].text), {"bash", "sh", "zsh"}) &&
          !words[at].text.ends_with(".sh"))
     ++at;
   if (at == words.size()) return std::nullopt;

@@ -1,11 +1,12 @@
 #include "estimate/recipe/shell.h"
 
 #include <algorithm>
-#include <cctype>
 #include <optional>
+#include <ranges>
 #include <utility>
 
 #include "base/text.h"
+#include "estimate/recipe/shell_text.h"
 
 namespace carma::estimate {
 namespace {
@@ -13,74 +14,29 @@ namespace {
 // Limits the expanded text, because variables may contain other variables.
 constexpr std::size_t kMaxExpandedBytes = 4 << 20;
 
-bool IsNameStart(char c) {
-  return std::isalpha(static_cast<unsigned char>(c)) != 0 || c == '_';
-}
-
-bool IsNameLetter(char c) {
-  return IsNameStart(c) || std::isdigit(static_cast<unsigned char>(c)) != 0;
-}
-
-bool IsDigits(std::string_view text) {
-  return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
-}
-
-std::size_t NameLength(std::string_view text) {
-  if (text.empty() || !IsNameStart(text.front())) return 0;
-  std::size_t length = 1;
-  while (length < text.size() && IsNameLetter(text[length])) ++length;
-  return length;
-}
-
-// The parts of "NAME=value" or "NAME+=value". Empty if the word is not an assignment.
-struct Assignment {
-  std::string name;
-  std::string value;
-  bool adds = false;
-};
-std::optional<Assignment> AssignmentOf(std::string_view word) {
-  const std::size_t length = NameLength(word);
-  if (length == 0) return std::nullopt;
-  std::string_view rest = word.substr(length);
-  const bool adds = rest.starts_with('+');
-  if (adds) rest.remove_prefix(1);
-  if (!rest.starts_with('=')) return std::nullopt;
-  return Assignment{std::string(word.substr(0, length)), std::string(rest.substr(1)), adds};
-}
-
-// The words into which one word of the text expands: none, one or several.
-class Fields {
+class ShellReader : ShellText {
  public:
-  void Append(std::string_view text, bool known = true) {
-    open_ = true;
-    current_.text += text;
-    current_.known = current_.known && known;
-  }
-  void Append(const ShellWord& word) { Append(word.text, word.known); }
-  void Split() {
-    if (open_) done_.push_back(std::exchange(current_, {}));
-    open_ = false;
-  }
-  bool IsOpen() const { return open_; }
-  const std::string& Current() const { return current_.text; }
-  std::vector<ShellWord> Take() {
-    Split();
-    return std::move(done_);
+  ShellReader(std::string_view text, const std::vector<std::string>& args,
+              const std::map<std::string, std::string>& environment, const SourceReader& source,
+              ShellBranches& branches)
+      : ShellText{text, "", 1},
+        args_(args),
+        environment_(environment),
+        source_(source),
+        branches_(branches) {}
+
+  std::vector<ShellCommand> Read() {
+    ReadText();
+    return std::move(commands_);
   }
 
  private:
-  std::vector<ShellWord> done_;
-  ShellWord current_;
-  bool open_ = false;  // also true for an empty word ('')
-};
+  struct HereDocument {
+    std::string end;
+    bool tabs = false;
+  };
 
-class ShellReader {
- public:
-  ShellReader(std::string_view text, const std::vector<std::string>& args,
-              const std::map<std::string, std::string>& environment)
-      : text_(text), args_(args), environment_(environment) {}
-
-  std::vector<ShellCommand> Read() {
+  void ReadText() {
     while (!AtEnd() && commands_.size() < kMaxShellCommands && budget_ > 0) {
       const char c = Peek();
       if (c == ' ' || c == '\t' || c == '\r') {
@@ -91,11 +47,16 @@ class ShellReader {
         SkipLine();
       } else if (c == '\n') {
         EndCommand();
+        depends_ = false;
         Skip(1);
         SkipHereDocuments();
       } else if (IsOneOf(c, ";&|()")) {
+        if (c == '(' && DefinesFunction()) continue;
         EndCommand();
-        ++at_;
+        if (c == ';' && Peek(1) == ';') NextBranch();
+        depends_ = IsOneOf(c, "&|") && Peek(1) == c;
+        Skip(depends_ ? 2 : 1);
+        while (depends_ && here_.empty() && IsOneOf(Peek(), " \t\r\n")) Skip(1);
       } else if (c == '<' || c == '>') {
         Redirect();
       } else {
@@ -104,27 +65,6 @@ class ShellReader {
       }
     }
     EndCommand();
-    return std::move(commands_);
-  }
-
- private:
-  struct HereDocument {
-    std::string end;
-    bool tabs = false;
-  };
-
-  static bool IsOneOf(char c, std::string_view set) { return set.contains(c); }
-  bool AtEnd() const { return at_ >= text_.size(); }
-  char Peek(std::size_t ahead = 0) const {
-    return at_ + ahead < text_.size() ? text_[at_ + ahead] : '\0';
-  }
-  bool Continues() const { return Peek() == '\\' && Peek(1) == '\n'; }
-  void Skip(std::size_t count) {
-    for (; count > 0 && !AtEnd(); --count) line_ += text_[at_++] == '\n' ? 1 : 0;
-  }
-  void SkipLine() { at_ = std::min(text_.find('\n', at_), text_.size()); }
-  void SkipBlanks() {
-    while (Peek() == ' ' || Peek() == '\t' || Continues()) Skip(Continues() ? 2 : 1);
   }
 
   // ---- words ----
@@ -198,11 +138,6 @@ class ShellReader {
     Skip(1);
   }
 
-  void SkipBackticks() {
-    const std::size_t end = std::min(text_.find('`', at_ + 1), text_.size());
-    Skip(end + 1 - at_);
-  }
-
   // Reads an array NAME=( … ), starting at the parenthesis.
   void ReadArray(const Assignment& assignment) {
     Skip(1);
@@ -221,6 +156,7 @@ class ShellReader {
       }
     }
     Skip(1);
+    if (KeepsEarlier({assignment.name, "", true}, true)) return;
     std::vector<ShellWord>& variable = variables_[assignment.name];
     if (!assignment.adds) variable.clear();
     variable.insert(variable.end(), items.begin(), items.end());
@@ -256,28 +192,6 @@ class ShellReader {
     }
   }
 
-  // Skips a command substitution or an arithmetic expansion, starting at "$(".
-  void SkipParentheses() {
-    Skip(1);
-    int depth = 0;
-    char quote = '\0';
-    do {
-      const char c = Peek();
-      if (c == '\\') {
-        Skip(1);
-      } else if (quote != '\0') {
-        if (c == quote) quote = '\0';
-      } else if (c == '\'' || c == '"') {
-        quote = c;
-      } else if (c == '(') {
-        ++depth;
-      } else if (c == ')') {
-        --depth;
-      }
-      Skip(1);
-    } while (!AtEnd() && depth > 0);
-  }
-
   // Expands "${…}" if it contains a name, all items of an array, or a name with a default. Other
   // forms are not supported.
   void ExpandBraces(bool quoted, Fields& fields) {
@@ -302,7 +216,10 @@ class ShellReader {
     if (form == "[@]" || form == "[*]") return Put(values, quoted, true, fields);
     if (form.starts_with(":-") || form.starts_with(":=")) form.remove_prefix(1);
     if (!form.starts_with('-') && !form.starts_with('=')) return fields.Append("", false);
-    if (!values.empty() && !values.front().text.empty()) return Put(values, quoted, false, fields);
+    // If only an unread file can have set the variable, its default is the best guess.
+    const bool set = !values.empty() && (digits > 0 || variables_.contains(name));
+    if (!values.empty() && (!values.front().text.empty() || (set && !values.front().known)))
+      return Put(values, quoted, false, fields);
     form.remove_prefix(1);
     if (form.size() >= 2 && (form[0] == '"' || form[0] == '\'') && form.back() == form[0])
       form = form.substr(1, form.size() - 2);
@@ -313,12 +230,13 @@ class ShellReader {
   std::vector<ShellWord> ValuesOf(const std::string& name) const {
     if (const auto own = variables_.find(name); own != variables_.end()) return own->second;
     const auto inherited = environment_.find(name);
-    if (inherited == environment_.end()) return {};
-    return {{inherited->second, true}};
+    if (inherited != environment_.end()) return {{inherited->second, true}};
+    if (sets_others_) return {{"", false}};
+    return {};
   }
   // The arguments from this position on; $1 is the first.
   std::vector<ShellWord> Arguments(std::size_t first) const {
-    if (!args_) return {{"", false}};
+    if (!args_ || own_arguments_) return {{"", false}};
     std::vector<ShellWord> rest;
     for (std::size_t i = first; i > 0 && i <= args_->size(); ++i)
       rest.push_back({(*args_)[i - 1], true});
@@ -341,20 +259,8 @@ class ShellReader {
       if (quoted || !value.known) {
         fields.Append(value);
       } else {
-        PutSplit(value.text, fields);
+        fields.AppendSplit(value.text);
       }
-    }
-  }
-
-  static void PutSplit(std::string_view text, Fields& fields) {
-    constexpr std::string_view kBlanks = " \t\r\n";
-    while (!text.empty()) {
-      const std::size_t begin = text.find_first_not_of(kBlanks);
-      if (begin != 0) fields.Split();
-      if (begin == std::string_view::npos) return;
-      const std::size_t end = std::min(text.find_first_of(kBlanks, begin), text.size());
-      fields.Append(text.substr(begin, end - begin));
-      text.remove_prefix(end);
     }
   }
 
@@ -385,7 +291,20 @@ class ShellReader {
     here_.clear();
   }
 
+  // Returns true if the variable keeps its earlier value because the assignment is in a branch.
+  bool KeepsEarlier(const Assignment& assignment, bool known) {
+    int branch = depends_ ? 0 : -1;
+    for (const int each : open_branches_) branch = std::max(branch, each);
+    const std::vector<ShellWord> earlier = ValuesOf(assignment.name);
+    const bool same =
+        !assignment.adds && earlier == std::vector<ShellWord>{{assignment.value, known}};
+    if (branch < 0 || earlier.empty() || !earlier.front().known || same) return false;
+    branches_.seen = std::max(branches_.seen, branch);
+    return branch > branches_.most;
+  }
+
   void Assign(const Assignment& assignment, bool known) {
+    if (KeepsEarlier(assignment, known)) return;
     std::vector<ShellWord>& variable = variables_[assignment.name];
     if (assignment.adds && !variable.empty()) {
       ShellWord& word = variable.front();
@@ -401,18 +320,47 @@ class ShellReader {
     }
   }
 
+  // Skips the parentheses in the definition of a function, "name()". Returns false for any other
+  // parenthesis.
+  bool DefinesFunction() {
+    const std::size_t end = text_.find_first_not_of(" \t", at_ + 1);
+    if (words_.empty() || end == text_.npos || text_[end] != ')') return false;
+    BeginFunction(std::exchange(words_, {}).back().text);
+    Skip(end + 1 - at_);
+    return true;
+  }
+
+  // A function has arguments of its own, unless it is called with the script's.
+  void BeginFunction(const std::string& name) {
+    own_arguments_ = !text_.contains(name + " \"$@\"");
+  }
+
+  void NextBranch() {
+    if (!open_branches_.empty()) ++open_branches_.back();
+  }
+
+  // Returns the number of keywords in front of a command. Notes which branches and functions begin
+  // or end.
+  std::size_t SkipKeywords(const std::vector<ShellWord>& words) {
+    std::size_t first = 0;
+    for (; first < words.size(); ++first) {
+      const std::string& word = words[first].text;
+      // A loop that shifts usually reads options in any order: while …; do case "$1" in ….
+      if (base::IsWordIn(" while until ", word) && text_.find("shift", at_) != text_.npos)
+        args_.reset();
+      if (word == "if" || word == "case") open_branches_.push_back(0);
+      if (word == "elif" || word == "else") NextBranch();
+      if ((word == "fi" || word == "esac") && !open_branches_.empty()) open_branches_.pop_back();
+      if (word == "function") BeginFunction(words[std::min(first + 1, words.size() - 1)].text);
+      if (word == "}") own_arguments_ = false;
+      if (!base::IsWordIn(" if then else elif do while until ! { time exec command ", word)) break;
+    }
+    return first;
+  }
+
   void EndCommand() {
     std::vector<ShellWord> words = std::exchange(words_, {});
-    std::size_t first = 0;
-    while (first < words.size() &&
-           base::IsWordIn(" if then else elif do while until ! { time exec command ",
-                          words[first].text)) {
-      // A loop that shifts usually reads options in any order: while …; do case "$1" in ….
-      if (base::IsWordIn(" while until ", words[first].text) &&
-          text_.find("shift", at_) != text_.npos)
-        args_.reset();
-      ++first;
-    }
+    std::size_t first = SkipKeywords(words);
     ShellCommand command;
     command.line = began_;
     command.settings = exported_;
@@ -428,6 +376,15 @@ class ShellReader {
       for (const auto& [assignment, known] : assignments) Assign(assignment, known);
       return;
     }
+    if (RunBuiltin(words)) return;
+    command.words = std::move(words);
+    command.folder = folder_;
+    command.file = file_;
+    commands_.push_back(std::move(command));
+  }
+
+  // Runs a command that changes the shell itself. Returns false for any other command.
+  bool RunBuiltin(const std::vector<ShellWord>& words) {
     const std::string& name = words.front().text;
     if (base::IsWordIn(" export declare local readonly typeset ", name)) {
       for (const ShellWord& word : words) {
@@ -443,11 +400,34 @@ class ShellReader {
       args_.reset();  // "set -- a b" replaces the arguments; "set -e" does not
     } else if (name == "cd" && words.size() == 2) {
       ChangeFolder(words[1]);
+    } else if ((name == "source" || name == ".") && words.size() > 1) {
+      Include(source_(folder_, words[1].text), std::string(base::BaseName(words[1].text)), 1);
+    } else if (name == "eval" && std::ranges::all_of(words, &ShellWord::known)) {
+      std::string text;
+      for (const ShellWord& word : words | std::views::drop(1)) text += word.text + " ";
+      Include(text, file_, began_);
     } else {
-      command.words = std::move(words);
-      command.folder = folder_;
-      commands_.push_back(std::move(command));
+      sets_others_ = sets_others_ || name == "eval";
+      return false;
     }
+    return true;
+  }
+
+  // Reads the text's commands in place of the current one. Without a text, other variables may have
+  // been set.
+  void Include(const Result<std::string>& text, const std::string& file, int line) {
+    constexpr int kMostNested = 4;
+    const bool unread = !text || nested_ == kMostNested || text->size() >= budget_;
+    sets_others_ = sets_others_ || unread;
+    if (unread) return;
+    budget_ -= text->size();
+    ShellText& place = *this;
+    const ShellText outer = std::exchange(place, ShellText{*text, file, line});
+    depends_ = own_arguments_ = false;
+    ++nested_;
+    ReadText();
+    --nested_;
+    place = outer;
   }
 
   void Shift(std::int64_t count) {
@@ -475,12 +455,16 @@ class ShellReader {
     }
   }
 
-  std::string_view text_;
   std::optional<std::vector<std::string>> args_;  // empty: unknown
   const std::map<std::string, std::string>& environment_;
-  std::size_t at_ = 0;
+  const SourceReader& source_;
+  ShellBranches& branches_;
+  int nested_ = 0;                  // files and evaluated texts inside each other
+  bool sets_others_ = false;        // a text that was not read may have set any variable
+  bool depends_ = false;            // the command follows && or ||
+  std::vector<int> open_branches_;  // the current branch of each "if" and "case" without its end
+  bool own_arguments_ = false;      // in a function that is not called with the script's arguments
   std::size_t budget_ = kMaxExpandedBytes;
-  int line_ = 1;
   int began_ = 1;
   std::string folder_;
   std::vector<ShellWord> words_;
@@ -493,8 +477,9 @@ class ShellReader {
 }  // namespace
 
 std::vector<ShellCommand> CommandsOf(std::string_view script, const std::vector<std::string>& args,
-                                     const std::map<std::string, std::string>& environment) {
-  return ShellReader(script, args, environment).Read();
+                                     const std::map<std::string, std::string>& environment,
+                                     const SourceReader& source, ShellBranches& branches) {
+  return ShellReader(script, args, environment, source, branches).Read();
 }
 
 }  // namespace carma::estimate

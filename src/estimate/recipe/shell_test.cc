@@ -10,11 +10,29 @@ namespace {
 
 using ::testing::HasSubstr;
 
+// Files that the scripts read with `source`.
+Result<std::string> Sourced(const std::string& folder, const std::string& path) {
+  const std::map<std::string, std::string> files{
+      {"/env.sh", "BS=8\nexport M=org/x\npython in.py $BS $OUT\n"},
+      {"/again.sh", ". again.sh; . again.sh\n"},
+      {"runs/a.sh", "LEN=$((1 + 2))\n"}};
+  const auto found = files.find(folder + "/" + path);
+  if (found == files.end()) return NotFound("no such file");
+  return found->second;
+}
+
+std::vector<ShellCommand> Commands(std::string_view script,
+                                   const std::vector<std::string>& args = {},
+                                   const std::map<std::string, std::string>& environment = {}) {
+  ShellBranches branches;
+  return CommandsOf(script, args, environment, &Sourced, branches);
+}
+
 // Prints one command per line, with bars between words and '?' for unknown parts.
 std::string CommandsIn(std::string_view script, const std::vector<std::string>& args = {},
                        const std::map<std::string, std::string>& environment = {}) {
   std::string told;
-  for (const ShellCommand& command : CommandsOf(script, args, environment)) {
+  for (const ShellCommand& command : Commands(script, args, environment)) {
     std::vector<std::string> words;
     for (const ShellWord& word : command.words) words.push_back(word.known ? word.text : "?");
     told += std::to_string(command.line) + ":" + base::Join(words, "|") + "\n";
@@ -71,13 +89,60 @@ TEST(CommandsOf, ArgumentsThatALoopShiftsAreUnknown) {
 }
 
 TEST(CommandsOf, KeepsSettingsAndFolders) {
-  const auto commands = CommandsOf("cd runs\ncd a\nA=1 B=\"x y\" p q", {}, {});
+  const auto commands = Commands("cd runs\ncd a\nA=1 B=\"x y\" p q");
   ASSERT_EQ(commands.size(), 1U);
   EXPECT_EQ(commands[0].settings.at("B"), "x y");
   EXPECT_EQ(commands[0].folder, "runs/a");
-  const auto exported = CommandsOf("export A=1\nB=2\nC=3\nexport B\np", {}, {});
+  const auto exported = Commands("export A=1\nB=2\nC=3\nexport B\np");
   ASSERT_EQ(exported.size(), 1U);
   EXPECT_EQ(exported[0].settings, (std::map<std::string, std::string>{{"A", "1"}, {"B", "2"}}));
+}
+
+TEST(CommandsOf, ReadsSourcedFilesAndEvaluatedText) {
+  EXPECT_EQ(CommandsIn("OUT=o\nsource env.sh\np $BS $M"), "3:python|in.py|8|o\n3:p|8|org/x\n");
+  EXPECT_EQ(Commands("source env.sh\np")[0].file, "env.sh");
+  EXPECT_EQ(Commands("source env.sh\np")[1].file, "");
+  EXPECT_EQ(CommandsIn("cd runs && . a.sh\np $LEN $X"), "2:p|?\n") << "relative to the folder";
+  EXPECT_EQ(CommandsIn("A=1\neval \"B=2; p $A\"\nq $B"), "2:p|1\n3:q|2\n");
+  EXPECT_EQ(CommandsIn(". again.sh\np"), "2:p\n") << "the recursion ends";
+}
+
+TEST(CommandsOf, AnUnreadTextMaySetAnyVariable) {
+  for (const char* unread : {"source none.sh", "source $(find_it)", "eval \"$(conda hook)\""}) {
+    const std::string commands = CommandsIn(
+        "A=1\n" + std::string(unread) + "\np $A $B x/$B ${B:-3} $HOME", {}, {{"HOME", "/h"}});
+    EXPECT_THAT(commands, HasSubstr("3:p|1|?|?|3|/h\n")) << unread;
+  }
+  EXPECT_EQ(CommandsIn("for L in 1 2; do p ${L:-3}; done"), "1:p|?\n1:done\n");
+}
+
+TEST(CommandsOf, AFunctionHasItsOwnArguments) {
+  for (const char* begin : {"f() {", "f ()\n{", "function f {", "function f() {"}) {
+    EXPECT_THAT(CommandsIn(std::string(begin) + "\nB=$1\np $B \"$2\" ${3:-4}\n}\nf 1\nq $1", {"a"}),
+                ::testing::AllOf(HasSubstr(":p|?|?|?\n"), HasSubstr(":q|a\n")))
+        << begin;
+  }
+  EXPECT_THAT(CommandsIn("main() {\np \"$@\"\n}\nmain \"$@\"", {"a", "b"}), HasSubstr("2:p|a|b\n"));
+}
+
+TEST(CommandsOf, ReadsBranchesUpToANumber) {
+  const std::string chain =
+      "B=8 C=1\nif x; then B=16\nelif y; then B=2\nelse B=3; D=4\nfi\n[ z ] && C=5\np $B $C $D";
+  const auto read = [](const std::string& script, int most) {
+    ShellBranches branches{.most = most};
+    const std::vector<ShellCommand> commands = CommandsOf(script, {}, {}, &Sourced, branches);
+    std::string told = std::to_string(branches.seen);
+    for (const ShellWord& word : commands.back().words) told += " " + word.text;
+    return told;
+  };
+  EXPECT_EQ(read(chain, 9), "2 p 3 5 4");
+  EXPECT_EQ(read(chain, 1), "2 p 2 5 4");
+  EXPECT_EQ(read(chain, 0), "2 p 16 5 4");
+  EXPECT_EQ(read(chain, -1), "2 p 8 1 4") << "a variable without an earlier value is set";
+  const std::string choice = "A=(--x)\ncase $1 in\na) A=(--y) ;;\nb) A+=(--z) ;;\nesac\np ${A[@]}";
+  EXPECT_EQ(read(choice, 0), "1 p --y");
+  EXPECT_EQ(read(choice, 1), "1 p --y --z");
+  EXPECT_EQ(read("B=8\nif x; then B=8; fi\nB=9\np $B", -1), "-1 p 9") << "nothing to decide";
 }
 
 TEST(CommandsOf, LimitsVariablesThatContainVariables) {
