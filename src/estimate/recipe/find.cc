@@ -177,6 +177,12 @@ class Finder {
     if (path.ends_with("/unet/config.json") || path.ends_with("/transformer/config.json"))
       AddDiffusion(std::string(base::BaseName(launch.program)), settings, meaning.words);
     AddAllocator(meaning.words);
+    const bool adapts = std::ranges::any_of(meaning.words, [](const task::TrainingWord& word) {
+      return word.name == "method" && word.value != "full";
+    });
+    if (const Setting* frozen = StatedSettings(settings).Any({"requires_grad"}); frozen && !adapts)
+      Note(PlaceOf(*frozen) +
+           ": frozen parts are counted like trained ones, so the estimate may be too high");
     Judge(path, std::move(meaning));
   }
 

@@ -202,6 +202,20 @@ TEST_F(FindTrainingTest, ReadsTheTrainingScriptAsText) {
   EXPECT_EQ(From(found, "batch"), "t.py:3: per_device_train_batch_size");
 }
 
+TEST_F(FindTrainingTest, NotesFrozenPartsOfTheModel) {
+  for (const char* freezes :
+       {"for p in model.base_model.parameters():\n    p.requires_grad = False\n",
+        "\nmodel.bert.requires_grad_(False)\n"}) {
+    files_["/lab/t.py"] = freezes;
+    const std::string command = "python t.py --model small --lr 1 --max_length 512";
+    EXPECT_THAT(Script(command + "\n").notes,
+                ElementsAre(HasSubstr("t.py:2: requires_grad: frozen parts are counted like")));
+    EXPECT_THAT(Script(command + " --use_lora\n").notes, IsEmpty());
+  }
+  files_["/lab/t.py"] = "x = torch.zeros(3, requires_grad=False)\np.requires_grad = True\n";
+  EXPECT_THAT(Script("python t.py --model small --lr 1\n").notes, IsEmpty());
+}
+
 TEST_F(FindTrainingTest, ClassifiersHaveNoScoresOverTheVocabulary) {
   files_["/lab/src/t.py"] =
       "model = AutoModelForSequenceClassification.from_pretrained('lab/small', num_labels=2)\n";

@@ -99,6 +99,10 @@ class PythonReader {
       if (tokens_[at].kind != Kind::kName) continue;
       const std::string_view package = tokens_[at].text.substr(0, tokens_[at].text.find('.'));
       uses_engine_ = uses_engine_ || package == "vllm" || package == "sglang";
+      // p.requires_grad = False, or model.bert.requires_grad_(False)
+      if (tokens_[at].text.contains(".requires_grad") && IsOneOf(at + 1, "=(") &&
+          tokens_[at + 2].text == "False")
+        Emit("requires_grad", "False", tokens_[at].line);
       if (Is(at + 1, '(')) {
         ReadCall(tokens_[at].text, at + 1);
       } else if (Is(at + 1, ':') && (at == 0 || tokens_[at - 1].line < tokens_[at].line)) {
