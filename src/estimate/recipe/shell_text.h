@@ -15,19 +15,16 @@ inline bool IsNameStart(char c) {
   return std::isalpha(static_cast<unsigned char>(c)) != 0 || c == '_';
 }
 
-inline bool IsNameLetter(char c) {
-  return IsNameStart(c) || std::isdigit(static_cast<unsigned char>(c)) != 0;
-}
-
 inline bool IsDigits(std::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
+// The length of the name with which the text begins; 0 if there is none.
 inline std::size_t NameLength(std::string_view text) {
+  constexpr std::string_view kLetters =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789";
   if (text.empty() || !IsNameStart(text.front())) return 0;
-  std::size_t length = 1;
-  while (length < text.size() && IsNameLetter(text[length])) ++length;
-  return length;
+  return std::min(text.find_first_not_of(kLetters), text.size());
 }
 
 // The parts of "NAME=value" or "NAME+=value". Empty if the word is not an assignment.
