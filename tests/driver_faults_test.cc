@@ -108,9 +108,16 @@ TEST_F(DriverFaults, ClosesOnlyTheHangingGpuUntilItAnswers) {
     EXPECT_EQ(other.gpu_indices.at(0), sick == 0 ? 1 : 0);
   }
   EXPECT_EQ(States()[1 - sick], "idle");
+  const std::string gpu = std::to_string(sick);
+  EXPECT_EQ(site.Carma({"drain", gpu, "--reason", "reset"}).out,
+            "GPU " + gpu + " accepts no new tasks; running tasks continue\n");
+  EXPECT_EQ(States()[sick], "drng");
+  EXPECT_THAT(site.Gpus()[sick].trouble, AllOf(HasSubstr("reset; "), HasSubstr("not answered")));
   gated.Open();
   EXPECT_EQ(site.Await(runs).exit_code, 3) << "running tasks continue and end as usual";
+  EXPECT_TRUE(Eventually([&] { return States()[sick] == "drain"; }));
   Clear();
+  ASSERT_TRUE(site.Carma({"resume", gpu}).Ok());
   EXPECT_TRUE(Eventually([&] { return AllAre("idle"); }));
 }
 

@@ -116,6 +116,7 @@ void StartTrial(State& state) {
 // Sets GpuView::healthy, GpuView::trouble, and the task that the GPU is kept for.
 void ShowHealth(const State& state, const GpuState& gpu, Time at, GpuView& view) {
   if (view.LeftAlone()) return;  // it is not read, so gpu.trouble may be out of date
+  const std::string drain = view.trouble;
   // While the store refuses writes, no samples reach the core. Measuring a sample's age only up to
   // the last event keeps it from looking stale during that time.
   const Duration age = gpu.sample ? std::min(at, state.now) - gpu.sample->taken : Duration{0};
@@ -135,11 +136,10 @@ void ShowHealth(const State& state, const GpuState& gpu, Time at, GpuView& view)
     return;
   }
   view.healthy = false;
-  if (!view.drained_by_rule) return;
+  if (drain.empty()) return;
   // A drain for a driver upgrade already explains why the driver does not respond.
-  const std::string& rule = *gpu.drained_by_rule;
-  const bool explained = rule.starts_with(kDriverUpgradeText) || rule == view.trouble;
-  view.trouble = explained ? rule : fmt::format("{}; {}", rule, view.trouble);
+  const bool explained = drain.starts_with(kDriverUpgradeText) || drain == view.trouble;
+  view.trouble = explained ? drain : fmt::format("{}; {}", drain, view.trouble);
 }
 
 // The reason shown if a task fits on too few of the GPUs it may use.

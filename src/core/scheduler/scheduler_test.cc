@@ -484,6 +484,18 @@ TEST_F(SchedulerTest, ADrainByRuleKeepsItsReasonWithAnotherTrouble) {
   EXPECT_EQ(trouble(), "Xid 48: a double-bit error") << "once is enough";
 }
 
+TEST_F(SchedulerTest, ADrainOfAFaultyGpuShowsBothReasonsWhileTasksAreLeft) {
+  Begin();
+  Run(1);
+  Handle(1, GpuHealthChanged{GpuIndex{0}, false, false, "the driver hangs"});
+  Handle(2, DrainRequested{GpuIndex{0}, "repair"});
+  const GpuView gpu = scheduler_->Gpus(At(2)).at(0);
+  ASSERT_EQ(gpu.tasks, 1);
+  EXPECT_TRUE(gpu.drained);
+  EXPECT_FALSE(gpu.healthy);
+  EXPECT_EQ(gpu.trouble, "repair; the driver hangs");
+}
+
 // A lease's job is suspended while the lease waits. The lease never fails, no matter how often the
 // job does not take its GPUs.
 TEST_F(SchedulerTest, OffersGpusAgainIfALeaseDidNotTakeThem) {

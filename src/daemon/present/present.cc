@@ -43,7 +43,8 @@ void AddSpec(const store::StoredTask& stored, api::TaskView& view) {
 api::GpuStanding StandingOf(const core::GpuView& gpu, const core::PolicyConfig& config) {
   using enum api::GpuStanding;
   if (gpu.LeftAlone()) return kDrained;
-  if (!gpu.healthy) return kDown;
+  // An administrator who drains a faulty GPU wants to see when its last task has left.
+  if (!gpu.healthy && (!gpu.drained || gpu.drained_by_rule)) return kDown;
   if (gpu.drained) return gpu.tasks > 0 ? kDraining : kDrained;
   if (gpu.Idle()) return kIdle;
   const bool shares = core::Shares(config) && (!gpu.mig || config.share_mig);
