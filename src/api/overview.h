@@ -33,9 +33,9 @@ struct TaskRow : TaskView {
   static constexpr std::string_view kFields =
       "id,name,user,state,reason,reason_text,gpus,gpu_indices,claim_mib,bound_mib,observed_mib,"
       "peak_mib,over_promise_mib,wrong_gpus,exclusive,priority,attempt,ooms,submitted_ms,"
-      "waiting_since_ms,latest_start_ms,likely_start_ms,launched_ms,ended_ms,time_limit_s,"
-      "exit_code,signal,exit_detail,sharing,leaves_by_ms,idle_since_ms,array_id,array_index,"
-      "parameters,progress";
+      "waiting_since_ms,latest_start_ms,likely_start_ms,launched_ms,attempt_ended_ms,"
+      "ended_ms,time_limit_s,exit_code,signal,exit_detail,sharing,leaves_by_ms,idle_since_ms,"
+      "array_id,array_index,parameters,progress";
   std::optional<std::int64_t> turn;
 
   static void VisitFields(auto& field, auto& task) {

@@ -70,6 +70,7 @@ struct TaskView {
   std::optional<std::int64_t> likely_start_ms;
   std::optional<std::int64_t> first_start_ms;
   std::optional<std::int64_t> launched_ms;
+  std::optional<std::int64_t> attempt_ended_ms;
   std::optional<std::int64_t> ended_ms;
   std::optional<double> time_limit_s;
   std::optional<int> exit_code;
@@ -114,6 +115,11 @@ struct TaskView {
   std::vector<std::string> notify;
   std::vector<NoticeView> notices;
   std::optional<task::ProgressReport> progress;
+
+  // When the last attempt ended. Empty until then, and if the task was never launched.
+  std::optional<std::int64_t> RanUntilMs() const {
+    return attempt_ended_ms ? attempt_ended_ms : ended_ms;
+  }
 
   static void VisitFields(auto& field, auto& task) {
     field("id", task.id, "Task number, from 1, never reused.");
@@ -179,6 +185,8 @@ struct TaskView {
     field("launched_ms", task.launched_ms,
           "When the scheduler decided to launch the current or last attempt; null if it was not "
           "launched.");
+    field("attempt_ended_ms", task.attempt_ended_ms,
+          "When the last attempt ended, if the task has waited since; otherwise null.");
     field("ended_ms", task.ended_ms, "When the task reached a final state.");
     field("time_limit_s", task.time_limit_s, "Run time after which the task is stopped.");
     field("exit_code", task.exit_code, "Exit status of the last attempt, once it has ended.");

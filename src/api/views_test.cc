@@ -62,6 +62,7 @@ TaskView FullTask() {
           .likely_start_ms = 8,
           .first_start_ms = 2,
           .launched_ms = 3,
+          .attempt_ended_ms = 3,
           .ended_ms = 4,
           .time_limit_s = 1.5,
           .exit_code = 1,

@@ -65,6 +65,9 @@ TEST(Fold, ARowOfEndedTasksHasAllGpusAndOnlyACommonTime) {
   EXPECT_EQ(TimeText(folded.tasks[0], 0), "-");
   EXPECT_EQ(GpuIndices(folded.tasks[1]), "1");
   EXPECT_EQ(TimeText(folded.tasks[1], 0), "1:00");
+  api::TaskView requeued = ended(7, 7, 1, 600);
+  requeued.attempt_ended_ms = 31'000;
+  EXPECT_EQ(TimeText(requeued, 0), "0:30") << "without its wait before it was cancelled";
 }
 
 TEST(Fold, ARowOfEndedTasksHasOneExitCodeAndOnlyACommonReason) {

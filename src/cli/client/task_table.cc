@@ -179,7 +179,7 @@ std::optional<Alike> KeyOf(const TaskView& task) {
 // Run time of the last attempt in seconds; empty until the attempt has ended.
 std::optional<std::int64_t> RunTime(const TaskView& task) {
   if (!task.launched_ms || !task.ended_ms) return std::nullopt;
-  return (*task.ended_ms - *task.launched_ms) / 1000;
+  return (*task.RanUntilMs() - *task.launched_ms) / 1000;
 }
 
 // Merges another task into the row, which then lists the GPUs of both and shows the larger memory

@@ -116,7 +116,7 @@ std::string SpanText(std::int64_t from_ms, std::int64_t until_ms) {
 std::string TimeText(const TaskView& task, std::int64_t now_ms) {
   if (!task.launched_ms) return "0:00";
   if (HoldsGpus(task)) return SpanText(*task.launched_ms, now_ms);
-  if (task.ended_ms) return SpanText(*task.launched_ms, *task.ended_ms);
+  if (task.ended_ms) return SpanText(*task.launched_ms, *task.RanUntilMs());
   return HasEnded(task) ? "-" : "0:00";  // "-": a row of tasks with different times
 }
 

@@ -177,7 +177,10 @@ void TellTimes(const core::TaskRecord& record, api::TaskView& view) {
         base::ToMs(record.attempt->number > 0 ? record.queued_since : record.submitted);
   }
   view.first_start_ms = OptionalMs(record.first_start);
-  view.launched_ms = OptionalMs(record.attempt->launched);
+  const std::optional<core::Time> launched = record.attempt->launched;
+  view.launched_ms = OptionalMs(launched);
+  if (launched && record.queued_since > *launched)
+    view.attempt_ended_ms = base::ToMs(record.queued_since);
   view.ended_ms = OptionalMs(record.ended);
 }
 

@@ -28,12 +28,24 @@ TEST(Present, FillsEveryField) {
   for (const auto& [name, value] : view.items()) {
     if (value == empty[name]) untold.push_back(name);
   }
-  // Expected to be empty: remarks and notices are stored separately, this task has no exit code
-  // because a signal killed it, and the other fields are known only until a task ends.
-  EXPECT_THAT(untold,
-              ElementsAre("estimate_remarks", "exit_code", "host_note", "latest_start_ms",
-                          "likely_start_ms", "notices", "observed_mib", "over_promise_mib", "pid",
-                          "progress", "turn_ends_ms", "waiting_since_ms", "wrong_gpus"));
+  // Expected to be empty: this task's last attempt ended with the task, remarks and notices are
+  // stored separately, this task has no exit code because a signal killed it, and the other fields
+  // are known only until a task ends.
+  EXPECT_THAT(untold, ElementsAre("attempt_ended_ms", "estimate_remarks", "exit_code", "host_note",
+                                  "latest_start_ms", "likely_start_ms", "notices", "observed_mib",
+                                  "over_promise_mib", "pid", "progress", "turn_ends_ms",
+                                  "waiting_since_ms", "wrong_gpus"));
+}
+
+TEST(Present, ATaskCancelledAfterARequeueRanUntilItsLastAttemptEnded) {
+  store::StoredTask stored = store::FullTask(7);
+  core::TaskRecord& record = stored.record;
+  record.state = core::TaskState::kCancelled;
+  EXPECT_EQ(Present(stored).RanUntilMs(), base::ToMs(*record.ended));
+  record.attempt = record.attempt->Past();
+  record.queued_since = *record.attempt->launched + core::Duration(2'000);
+  record.ended = record.queued_since + core::Duration(90'000);
+  EXPECT_EQ(Present(stored).RanUntilMs(), base::ToMs(record.queued_since));
 }
 
 TEST(Present, ALostTaskHasNoExitCode) {

@@ -260,6 +260,11 @@ export function lastWords(task) {
   return task.exit_detail || (task.state === 'succeeded' ? '' : task.reason_text);
 }
 
+// When the last attempt ended: before the task's own end if the task was requeued and then cancelled.
+export function ranUntil(task) {
+  return task.attempt_ended_ms || task.ended_ms;
+}
+
 export function endedRow(task) {
   return {
     key: `t${task.id}`, href: `#/task/${task.id}`,
@@ -267,7 +272,7 @@ export function endedRow(task) {
       id: taskLink(task), name: taskName(task), user: task.user,
       state: [stateChip(task), ' ', ending(task)],
       when: task.ended_ms ? when(task.ended_ms) : '',
-      ran: task.launched_ms && task.ended_ms ? span(task.ended_ms - task.launched_ms) : '',
+      ran: task.launched_ms && task.ended_ms ? span(ranUntil(task) - task.launched_ms) : '',
       peak: task.peak_mib > 0 ? memory(task.peak_mib) : '',
       notes: lastWords(task) && because(null, lastWords(task)),
     },

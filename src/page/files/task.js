@@ -4,7 +4,7 @@ import {h} from './dom.js';
 import {ending, exactClock, hasEnded, isRunning, isWaiting, kSharing, localTimes, memory, moment, percent, plural, span} from './words.js';
 import {get, now, Refused} from './link.js';
 import {learn, mayAct, mayRaise} from './who.js';
-import {chip, memoryBar, parameterWords, progressOf, runTimes, stateChip, taskLink, waits, warnings, when} from './parts.js';
+import {chip, memoryBar, parameterWords, progressOf, ranUntil, runTimes, stateChip, taskLink, waits, warnings, when} from './parts.js';
 
 const kMostEvents = 200;
 const kOutputEveryMs = 3000;
@@ -190,7 +190,7 @@ function facts(task) {
     fact('Progress', task.progress && [progressOf(task.progress).text, task.progress.phase === 'eval' && ', evaluation',
       task.progress.rate_per_s && `, ${Number(task.progress.rate_per_s.toPrecision(3))} ${task.progress.unit}s per second`,
       task.progress.loss !== null && `, loss ${Number(task.progress.loss.toPrecision(4))}`]),
-    fact('Ended', task.ended_ms && when(task.ended_ms), task.ended_ms && task.launched_ms && `, ran ${span(task.ended_ms - task.launched_ms)}`),
+    fact('Ended', task.ended_ms && when(task.ended_ms), task.ended_ms && task.launched_ms && `, ran ${span(ranUntil(task) - task.launched_ms)}`),
     fact('Result', hasEnded(task.state) && (ending(task) || (task.exit_code === 0 ? 'exit code 0' : ''))),
     fact('Last end', task.exit_detail && h('code', {}, task.exit_detail)),
     fact('Reason', hasEnded(task.state) && localTimes(task.reason_text)),

@@ -3,7 +3,7 @@
 import {h} from './dom.js';
 import {get, now} from './link.js';
 import {hasEnded, isRunning, memory, span} from './words.js';
-import {because, groupsOf, lastWords, starts, stateChip, table, taskLink, taskName, waits, warnings, when} from './parts.js';
+import {because, groupsOf, lastWords, ranUntil, starts, stateChip, table, taskLink, taskName, waits, warnings, when} from './parts.js';
 
 const kPage = 50;
 const kShown = {
@@ -57,7 +57,7 @@ function row(group) {
   const [task, last] = [group.at(-1), group[0]].sort((a, b) => a.id - b.id);
   const many = last.id !== task.id;
   const start = task.launched_ms;
-  const end = task.ended_ms || (isRunning(task.state) ? now() : null);
+  const end = isRunning(task.state) ? now() : ranUntil(task);
   return {
     key: `t${task.id}`, href: `#/task/${task.id}`,
     cells: {

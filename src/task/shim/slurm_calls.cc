@@ -401,7 +401,8 @@ Result<std::string> JobText(std::string_view task_json, bool one_line) {
   const Json task = CARMA_TRY(base::ParseJson(task_json));
   if (!task.is_object() || !task.contains("id"))
     return Invalid("the output of carma show does not describe a task");
-  const auto launched = Number(task, "launched_ms"), ended = Number(task, "ended_ms");
+  const auto launched = Number(task, "launched_ms"), last = Number(task, "attempt_ended_ms");
+  const auto ended = last ? last : Number(task, "ended_ms");
   const auto limit_s = Number(task, "time_limit_s");
   const std::int64_t now_ms = static_cast<std::int64_t>(std::time(nullptr)) * 1000;
   const std::int64_t ran_s =

@@ -64,6 +64,9 @@ TEST(Scontrol, ShowsAJobInSlurmsWords) {
     EXPECT_THAT(text, HasSubstr(part));
   const std::string line = JobText(json, true).value_or("");
   EXPECT_EQ(line.find('\n'), line.size() - 1);
+  const char* const requeued =
+      R"({"id":12,"state":"queued","launched_ms":1000,"attempt_ended_ms":91000,"ended_ms":null})";
+  EXPECT_THAT(JobText(requeued, false).value_or(""), HasSubstr("RunTime=00:01:30"));
   EXPECT_FALSE(JobText("{}", false));
 }
 

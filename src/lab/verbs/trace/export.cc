@@ -65,7 +65,7 @@ Result<LoadedJobs> LoadHistory(Context& context, const ExportFlags& flags) {
     // not the job. A task that has saved a checkpoint gets no duration, because its work spans
     // several attempts but only the times of the last attempt are known.
     if (task.launched_ms && task.ended_ms && task.checkpoints == 0)
-      job.duration = Duration(std::max<std::int64_t>(0, *task.ended_ms - *task.launched_ms));
+      job.duration = Duration(std::max<std::int64_t>(0, *task.RanUntilMs() - *task.launched_ms));
     job.user = trace.users.Number(task.user).value_or(0);
     job.wishes = trace.wishes.Number(WishesOf(task)).value_or(0);
     if (history.catalogue.Find(task.name))

@@ -260,7 +260,8 @@ TEST_F(TraceTools, ExportReadsTheDaemonsHistory) {
                                          .state = "succeeded",
                                          .submitted_ms = 1'000'000,
                                          .launched_ms = 1'060'000,
-                                         .ended_ms = 1'090'500}));
+                                         .attempt_ended_ms = 1'090'500,
+                                         .ended_ms = 9'000'000}));
     tasks.push_back(ToJson(api::TaskView{.id = 2,
                                          .name = "mine",
                                          .user = "bob",
