@@ -169,10 +169,13 @@ void RunMake(Context& context, const ReserveFlags& flags) {
                              WhomText(made), Minute(made.next_from_ms.value_or(made.from_ms)),
                              Minute(made.next_to_ms.value_or(made.from_ms)),
                              made.repeat == "once" ? "" : ", " + base::Printable(made.repeat, 20)));
-  if (!made.others.empty())
+  if (!made.others.empty()) {
+    const char* const run = !made.holds               ? "may still be running there when it begins,"
+                            : made.others.size() == 1 ? "is still running there"
+                                                      : "are still running there";
     Warn(context,
-         fmt::format("{} of other users {} still running there and will be allowed to finish",
-                     OthersText(made), made.others.size() == 1 ? "is" : "are"));
+         fmt::format("{} of other users {} and will be allowed to finish", OthersText(made), run));
+  }
   WarnOfDrained(context, made);
 }
 

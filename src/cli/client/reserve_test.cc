@@ -86,10 +86,12 @@ TEST_F(App, TheListOfReservationsShowsWhatTheirGpusAreChosenFrom) {
 
 TEST_F(App, AReservationWarnsOfTasksAndDrainedGpus) {
   std::vector<std::uint64_t> others{1, 4};
+  bool holds = true;
   daemon_.On("GET /v1/status", [](const api::Request&) { return JsonAnswer({{"now_ms", 5000}}); });
   daemon_.On("POST /v1/reservations", [&](const api::Request&) {
-    return JsonAnswer(
-        ToJson(api::ReservationView{.id = 1, .gpu_indices = {0, 1}, .others = others}), 201);
+    return JsonAnswer(ToJson(api::ReservationView{
+                          .id = 1, .holds = holds, .gpu_indices = {0, 1}, .others = others}),
+                      201);
   });
   daemon_.On("GET /v1/gpus", [](const api::Request&) {
     base::Json gpus = base::Json::array();
@@ -109,6 +111,11 @@ TEST_F(App, AReservationWarnsOfTasksAndDrainedGpus) {
   EXPECT_EQ(Run(words).err,
             "carma: warning: task 4 of other users is still running there and will be allowed to "
             "finish\n" +
+                drained);
+  holds = false;
+  EXPECT_EQ(Run(words).err,
+            "carma: warning: task 4 of other users may still be running there when it begins, and "
+            "will be allowed to finish\n" +
                 drained);
 }
 

@@ -185,8 +185,9 @@ std::vector<ReservationStatus> Scheduler::ReservationsNow() const {
         const TaskRecord& record = state_->tasks.at(task);
         const std::optional<Duration> limit = record.request->time_limit;
         // A task does not conflict if its time limit ends it before the reservation begins.
-        const bool limited = limit && record.attempt->started && state_->now < each.from;
-        if (limited && *record.attempt->started + *limit <= each.from) continue;
+        const bool limited = limit && state_->now < each.from;
+        if (limited && record.attempt->started.value_or(state_->now) + *limit <= each.from)
+          continue;
         if (std::ranges::find(each.others, task) == each.others.end()) each.others.push_back(task);
       }
     }

@@ -27,14 +27,16 @@ TEST_F(SchedulerTest, AReservationNamesTheTasksThatMayStillRunWhenItBegins) {
   Begin();
   Handle(0, Submitted(1, {.time_limit = Duration{3'600'000}}));
   Handle(0, Estimated(1, 1'000));
-  Handle(1, TaskStarted{TaskId{1}, 1});
   const auto others = [&](double from_s) {
     ReservedPeriod period{.booking = {.id = ReservationId{1}, .users = {"eve"}},
                           .from = At(from_s),
                           .to = At(20'000)};
-    Handle(2, ReservationsChanged{{period}});
+    Handle(1, ReservationsChanged{{period}});
     return scheduler_->ReservationsNow().at(0).others;
   };
+  EXPECT_TRUE(others(3'601).empty()) << "its time limit ends it before then, once it has started";
+  EXPECT_EQ(others(3'600), std::vector{TaskId{1}});
+  Handle(1, TaskStarted{TaskId{1}, 1});
   EXPECT_EQ(others(3'600), std::vector{TaskId{1}});
   EXPECT_TRUE(others(3'601).empty()) << "its time limit ends it before then";
 }
