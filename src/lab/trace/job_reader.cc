@@ -270,6 +270,19 @@ std::optional<Recognised> Recognise(const CsvCells& first, std::string_view want
   return std::nullopt;
 }
 
+// What a table must begin with. format: empty for any.
+std::string ExpectedHeader(std::string_view format) {
+  const Layout* layout =
+      std::ranges::find(kLayouts, format.empty() ? "jobs" : format, &Layout::name);
+  const auto required = layout->columns.first(layout->required);
+  const std::string columns =
+      base::Join(std::vector<std::string>(required.begin(), required.end()), ", ");
+  if (!format.empty()) return fmt::format("the columns of format {}: {}", format, columns);
+  return fmt::format(
+      "a trace in one of the formats {} (jobs: comma-separated, with the columns {})",
+      base::Join(TraceFormats(), ", "), columns);
+}
+
 Result<const Layout*> ReadTable(LineReader& lines, JobCollector& out) {
   const std::string_view format = out.options().format;
   CsvCells cells;
@@ -297,10 +310,7 @@ Result<const Layout*> ReadTable(LineReader& lines, JobCollector& out) {
       if (whole) table = Recognise(cells, format);
       if (!table) {
         return Invalid("{}:{}: expected {}, not '{}'", out.where(), at.number,
-                       format.empty()
-                           ? "a trace in one of the formats " + base::Join(TraceFormats(), ", ")
-                           : "the columns of format " + std::string(format),
-                       base::Printable(text, 80));
+                       ExpectedHeader(format), base::Printable(text, 80));
       }
       columns = cells.size();
       if (table->header) continue;

@@ -227,6 +227,13 @@ TEST(ReadJobs, RefusesOtherFiles) {
     EXPECT_TRUE(trace.error().message.starts_with(error)) << trace.error().message;
     EXPECT_EQ(trace.error().code, ErrorCode::kInvalid);
   }
+  const auto semicolons = Read("submit_s;gpus;duration_s\n");
+  EXPECT_TRUE(semicolons.error().message.ends_with(
+      " (jobs: comma-separated, with the columns submit_s, gpus, duration_s), not "
+      "'submit_s;gpus;duration_s'"))
+      << semicolons.error().message;
+  EXPECT_EQ(Read("gpus\n1\n", {.format = "jobs"}).error().message,
+            "f:1: expected the columns of format jobs: submit_s, gpus, duration_s, not 'gpus'");
   EXPECT_FALSE(Read(kHelios, {.format = "openb"}));
   EXPECT_FALSE(Read(kHelios, {.format = "slurm"}));
   const auto many = Read(kOpenb, {.max_jobs = 2});

@@ -23,6 +23,11 @@ Result<TaskTrace> ParseTrace(std::string_view csv, std::string_view path) {
                     (other ? " (for a cluster trace, run 'carma trace map' first)" : ""));
   }
   if (table->size() == 0) return Invalid(where + ": no tasks");
+  // A job table may name workloads too. Its tasks would silently last as long as in the catalogue.
+  if (table->HasColumn("duration_s") && !table->HasColumn("solo_s"))
+    return Invalid(where +
+                   ": column 'duration_s' would be ignored; call it 'solo_s', or run "
+                   "'carma trace map --keep-durations'");
   TaskTrace trace;
   trace.submissions.reserve(table->size());
   for (std::size_t i = 0; i < table->size(); ++i) {

@@ -171,6 +171,8 @@ TEST(ParseTrace, RefusesWithTheLine) {
   const std::vector<std::pair<std::string, const char*>> cases{
       {"", "t.csv: no header line"},
       {"submit_s,workload_id\n", "t.csv: no tasks"},
+      {"submit_s,gpus,duration_s,workload_id\n0,1,60,a\n",
+       "t.csv: column 'duration_s' would be ignored; call it 'solo_s', or run 'carma trace map"},
       {"submit_s\n0\n",
        "t.csv:1: no column 'workload_id' in the header (for a cluster trace, run 'carma trace "
        "map'"},
