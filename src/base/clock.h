@@ -21,6 +21,8 @@ class Clock {
   virtual Time TimeAt(std::int64_t boot_ns) const = 0;
   // How much real time passes while Now() advances by `d`.
   virtual std::chrono::nanoseconds RealSpan(Duration d) const = 0;
+  // How many times as fast as real time Now() advances.
+  double Scale() const { return 1e9 / static_cast<double>(RealSpan(Duration{1'000}).count()); }
   // How far the system's wall clock has been set forward since this clock was constructed.
   virtual Duration WallStep() { return {}; }
 };

@@ -86,7 +86,7 @@ bool Engine::FollowClock(core::TaskRecord& record) const {
   base::Duration step =
       now - std::max(now, started.value_or(record.attempt->launched.value_or(now)));
   if (age) {
-    const double scale = 1e9 / static_cast<double>(clock_.RealSpan(base::Duration(1'000)).count());
+    const double scale = clock_.Scale();
     const base::Time began = now - std::chrono::duration_cast<base::Duration>(*age * scale);
     // The recorded start is late if carmad was down when the task started, so an actual start
     // between the launch and the recorded start needs no correction.

@@ -1,6 +1,7 @@
 #include "daemon/engine/progress_board.h"
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <utility>
 
@@ -20,7 +21,12 @@ std::vector<ProgressBoard::Seen> ProgressBoard::Read(const std::vector<Place>& p
   return seen;
 }
 
-std::vector<core::TaskId> ProgressBoard::Take(std::vector<Seen> seen, std::int64_t shift_ms) {
+std::int64_t ProgressClocks::ToServer(std::int64_t ms) const {
+  return server_ms + std::llround(static_cast<double>(ms - system_ms) * scale);
+}
+
+std::vector<core::TaskId> ProgressBoard::Take(std::vector<Seen> seen,
+                                              const ProgressClocks& clocks) {
   std::vector<core::TaskId> stalled;
   std::map<core::TaskId, Seen> before = std::exchange(seen_, {});
   for (Seen& each : seen) {
@@ -29,8 +35,8 @@ std::vector<core::TaskId> ProgressBoard::Take(std::vector<Seen> seen, std::int64
     const bool known = old != before.end() && old->second.place.attempt == each.place.attempt;
     if (each.report.stalled && !(known && old->second.report.stalled)) stalled.push_back(id);
     each.moved = !known || old->second.report.done != each.report.done;
-    each.report.changed_ms += shift_ms;
-    if (each.report.ends_ms) *each.report.ends_ms += shift_ms;
+    each.report.changed_ms = clocks.ToServer(each.report.changed_ms);
+    if (each.report.ends_ms) *each.report.ends_ms = clocks.ToServer(*each.report.ends_ms);
     seen_.emplace(id, std::move(each));
   }
   return stalled;

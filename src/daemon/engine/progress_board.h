@@ -12,6 +12,15 @@
 
 namespace carma::daemon {
 
+// Converts times of shims, which use the system clock, to times of the server. The clock of a
+// simulated server runs `scale` times as fast.
+struct ProgressClocks {
+  std::int64_t system_ms = 0;  // the same moment on both clocks
+  std::int64_t server_ms = 0;
+  double scale = 1;
+  std::int64_t ToServer(std::int64_t ms) const;
+};
+
 class ProgressBoard {
  public:
   // An attempt and the folder that its progress is read from.
@@ -30,9 +39,8 @@ class ProgressBoard {
   // system time.
   static std::vector<Seen> Read(const std::vector<Place>& places, std::int64_t now_ms);
 
-  // Replaces all known progress. Returns the tasks that have stalled since the last call. shift_ms:
-  // how far the server's clock, which may be simulated, is ahead of the system clock.
-  std::vector<core::TaskId> Take(std::vector<Seen> seen, std::int64_t shift_ms = 0);
+  // Replaces all known progress. Returns the tasks that have stalled since the last call.
+  std::vector<core::TaskId> Take(std::vector<Seen> seen, const ProgressClocks& clocks = {});
   // The estimated remaining time of each attempt whose progress has changed since the last reading.
   // now_ms: the server's time.
   core::ProgressSeen Left(std::int64_t now_ms) const;

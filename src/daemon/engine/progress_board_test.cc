@@ -59,6 +59,18 @@ TEST(ProgressBoard, ShowsTheRemainingTimeOfTasksThatProgress) {
   EXPECT_THAT(board.Left(kNowMs).left, IsEmpty()) << "no progress since the last reading";
 }
 
+TEST(ProgressBoard, ConvertsTheTimesOfShimsToASimulatedServersClock) {
+  constexpr std::int64_t kServerMs = kNowMs + 86'400'000;
+  ProgressBoard::Seen seen = Seen(1, false);
+  seen.report.changed_ms = kNowMs - 1'000;
+  seen.report.ends_ms = kNowMs + 60'000;
+  ProgressBoard board;
+  board.Take({seen}, {.system_ms = kNowMs, .server_ms = kServerMs, .scale = 40});
+  EXPECT_EQ(board.Find(kReporter, 1)->changed_ms, kServerMs - 40'000);
+  EXPECT_THAT(board.Left(kServerMs).left,
+              ElementsAre(std::pair(kReporter, core::Duration{2'400'000})));
+}
+
 TEST(ProgressBoard, ForgetsTasksThatHaveEnded) {
   ProgressBoard board;
   board.Take({Seen(1, false)});

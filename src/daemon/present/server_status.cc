@@ -65,7 +65,7 @@ api::StatusView PresentStatus(const StatusSources& of) {
   view.uid = ::getuid();
   view.pid = ::getpid();
   view.now_ms = base::ToMs(of.clock.Now());
-  view.time_scale = 1e9 / static_cast<double>(of.clock.RealSpan(base::Duration(1'000)).count());
+  view.time_scale = of.clock.Scale();
   view.policy = PolicyLine(of.settings);
   view.collocation = CollocationLine(of.settings, of.monitor);
   if (of.engine != nullptr) {

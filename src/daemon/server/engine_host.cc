@@ -339,18 +339,18 @@ void EngineHost::ReadProgress() {
     if (record != nullptr && record->state == core::TaskState::kRunning)
       places.push_back(engine_.ProgressOf(*record));
   }
-  const std::int64_t now_ms = base::ToMs(base::SystemClock().Now());  // shims use this clock
-  const std::int64_t shift_ms = base::ToMs(around_.clock.Now()) - now_ms;
-  const auto take = [this, shift_ms](std::vector<ProgressBoard::Seen> seen) {
-    for (const core::TaskId id : engine_.progress().Take(std::move(seen), shift_ms))
-      TellStalled(id);
+  const ProgressClocks clocks{base::ToMs(base::SystemClock().Now()),
+                              base::ToMs(around_.clock.Now()), around_.clock.Scale()};
+  const auto take = [this, clocks](std::vector<ProgressBoard::Seen> seen) {
+    for (const core::TaskId id : engine_.progress().Take(std::move(seen), clocks)) TellStalled(id);
     core::ProgressSeen moved = engine_.progress().Left(base::ToMs(around_.clock.Now()));
     if (!moved.left.empty()) engine_.Post(std::move(moved));
     progress_alarm_.Set(kReadingGap, [this] { ReadProgress(); });
   };
   if (places.empty()) return take({});
-  progress_reader_.Ask(
-      [places = std::move(places), now_ms] { return ProgressBoard::Read(places, now_ms); }, take);
+  progress_reader_.Ask([places = std::move(places),
+                        now_ms = clocks.system_ms] { return ProgressBoard::Read(places, now_ms); },
+                       take);
 }
 
 // Does nothing on a simulated server, because its tasks barely use the machine's real cores.
