@@ -5,8 +5,7 @@ bench/fairness.py build/release/bin philly_vc_jobs.csv [SAMPLES [LOAD]]
 
 From each window, SAMPLES (10) samples of about 200 jobs are drawn for four GPUs, with LOAD (1.5) times the work that these GPUs do one task at a time. Each
 sample is run with 3 % noise under every policy. Each cell shows Jain's index of users' mean stretch, the change of the makespan against the first policy in
-percent, and the mean waiting time of the worst user in minutes, as means over the samples. "By demand": users' weights are the GPU hours that they had under
-the first policy.
+percent, and the mean waiting time of the worst user in minutes, as means over the samples.
 """
 import json
 import pathlib
@@ -16,16 +15,14 @@ import sys
 import tempfile
 
 WINDOWS = [("0d", "10d"), ("10d", "36d"), ("36d", "52d"), ("52d", "80d"), ("80d", "125d")]
-BY_WORK = "by-work,backfill=1000,min_gain=0.06,margin=1G,pass_limit=2h"
 POLICIES = {
-    "in order of submission (default)": ("magm", False),
-    "the same, `backfill=1000`": ("magm,backfill=1000", False),
-    "fair": ("magm,order=fair", False),
-    "fair, `backfill=1000`": ("magm,order=fair,backfill=1000", False),
-    "fair, `backfill=1000`, by demand": ("magm,order=fair,backfill=1000", True),
-    "by-work": (BY_WORK, False),
-    "by-work, fair": (BY_WORK + ",order=fair", False),
-    "by-work, fair, by demand": (BY_WORK + ",order=fair", True),
+    "order of submission, `magm`": "magm",
+    "order of submission, `magm`, `backfill=1000`": "magm,backfill=1000",
+    "fair order, `magm`": "magm,order=fair",
+    "fair order, `magm`, `backfill=1000`": "magm,order=fair,backfill=1000",
+    "order of submission, `by-work` (default)": "by-work",
+    "fair order, `by-work`": "by-work,order=fair",
+    "order of submission, `by-work`, `mps_servers=shared`": "by-work,mps_servers=shared",
 }
 
 
@@ -39,16 +36,9 @@ def sample(carma, trace, window, seed, load):
     return run(carma, "trace", "sample", "-", "--gpus", "4", "--tasks", "200", "--load", load, "--scale-time", "--seed", str(seed), stdin=tasks)
 
 
-def simulate(carma, trace, policy, config, seed):
-    words = ["--config", config] if config else []
-    told = run(carma, "simulate", "--trace", trace, "--noise", "0.03", "--seed", str(seed), "--estimator", "oracle", "--policy", policy, *words, "--json")
-    return json.loads(told)[0]
-
-
-def weights(metrics, file):
-    whole = sum(user["gpu_s"] for user in metrics["users"])
-    file.write("[fair]\nweights = [" + ", ".join(f'"{user["name"]}={max(0.05, 10 * user["gpu_s"] / whole):.3g}"' for user in metrics["users"]) + "]\n")
-    file.flush()
+def simulate(carma, trace, policy, seed):
+    words = ["--noise", "0.03", "--seed", str(seed), "--estimator", "oracle", "--policy", policy, "--json"]
+    return json.loads(run(carma, "simulate", "--trace", trace, *words))[0]
 
 
 def main():
@@ -58,15 +48,13 @@ def main():
     for window in WINDOWS:
         cells = {name: [] for name in POLICIES}
         for seed in range(1, samples + 1):
-            with tempfile.NamedTemporaryFile() as tasks, tempfile.NamedTemporaryFile("w", suffix=".toml") as config:
+            with tempfile.NamedTemporaryFile() as tasks:
                 tasks.write(sample(carma, trace, window, seed, load))
                 tasks.flush()
                 first = None
-                for name, (policy, by_demand) in POLICIES.items():
-                    metrics = simulate(carma, tasks.name, policy, config.name if by_demand else None, seed)
-                    if first is None:
-                        first = metrics
-                        weights(first, config)
+                for name, policy in POLICIES.items():
+                    metrics = simulate(carma, tasks.name, policy, seed)
+                    first = first or metrics
                     cells[name].append((metrics["jain"], metrics["trace_total_s"] / first["trace_total_s"] - 1, metrics["worst_user_waiting_s"] / 60))
         for name, runs in cells.items():
             rows[name].append([statistics.mean(column) for column in zip(*runs)])
