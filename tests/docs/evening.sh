@@ -67,7 +67,7 @@ carma resume 3
 carma report --html report.html && grep -c '<svg' report.html             # -> 1
 carma list -a --json                                                      # -> "state"
 carma estimate resnet50.rad                                               # -> G
-carma simulate --runs 3                                                   # -> than
+carma simulate                                                            # -> than
 PYTHONPATH=carma/python python3 -c 'import carma; print(carma.Executor(gpus=0).submit(sum, (1, 2)).result())'    # -> 3
 kill -9 $(carma status --json | grep -o '"pid":[0-9]*' | cut -d: -f2)
 carma list                                                                # later: not running

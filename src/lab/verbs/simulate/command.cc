@@ -298,6 +298,13 @@ void PrintTable(Context& context, const Prepared& prepared,
   Print(context, text);
 }
 
+bool RunsAreAlike(const SimOutcome& outcome) {
+  const report::Metrics& first = outcome.runs.front();
+  return std::ranges::all_of(outcome.runs, [&](const report::Metrics& run) {
+    return run.trace_total_s == first.trace_total_s && run.jct.mean == first.jct.mean;
+  });
+}
+
 void RunSimulate(Context& context, Syntax verb, const SimulateFlags& flags) {
   if (flags.record && !context.json) return context.Fail(Invalid("--record: needs --json").error());
   const Result<Prepared> prepared = Prepare(context, verb, flags);
@@ -311,6 +318,8 @@ void RunSimulate(Context& context, Syntax verb, const SimulateFlags& flags) {
   if (!idle.empty())
     Warn(context,
          "no task ran under " + base::Join(idle, ", ") + "; --json --record gives the reasons");
+  if (prepared->load.runs > 1 && std::ranges::all_of(*outcomes, RunsAreAlike))
+    Warn(context, "all runs of a policy are the same; --noise varies the tasks' durations");
   if (!context.json && !flags.csv) PrintTable(context, *prepared, *outcomes);
   const bool records = !flags.html.empty() || flags.record;
   const auto reports = ReportsOf(*prepared, *std::move(outcomes), records);

@@ -92,6 +92,14 @@ TEST_F(SimulateCommand, TheNumberOfThreadsDoesNotChangeResults) {
   EXPECT_EQ(alone.out, Run(three).out);
 }
 
+TEST_F(SimulateCommand, WarnsOfRunsThatRepeatEachOther) {
+  EXPECT_EQ(Run({"--runs", "2", "--policy", "magm"}).err,
+            "carma: warning: all runs of a policy are the same; --noise varies the tasks' "
+            "durations\n");
+  EXPECT_EQ(Run({"--runs", "2", "--policy", "magm", "--noise", "0.03"}).err, "");
+  EXPECT_EQ(Run({"--policy", "magm"}).err, "");
+}
+
 TEST_F(SimulateCommand, PrintsAListOfReportsAsJson) {
   const Ran ran = Run({"--json", "--record", "--policy", "exclusive", "--policy", "magm"});
   ASSERT_EQ(ran.exit_code, 0) << ran.err;
