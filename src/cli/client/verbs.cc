@@ -232,9 +232,8 @@ void AddRelease(Syntax app, Context& context) {
 }
 
 void AddRequeue(Syntax app, Context& context) {
-  AddChange(
-      app, context, "requeue", "Restart tasks from the beginning; running ones are stopped",
-      "  carma requeue 42     waiting dependent tasks wait again; cancelled ones stay cancelled\n");
+  AddChange(app, context, "requeue", "Restart tasks from the beginning; running ones are stopped",
+            "  carma requeue 42     dependent tasks that were cancelled stay cancelled\n");
 }
 
 void AddPriority(Syntax app, Context& context) {
