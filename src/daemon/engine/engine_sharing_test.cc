@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -620,6 +621,13 @@ TEST_F(SharingTest, AProgramFaultMayBeTheNeighboursFault) {
   xids_ = {13};
   EXPECT_EQ(End(first, "").exit->kind, ExitKind::kFailed);
   EXPECT_EQ(End(second, "").exit->kind, ExitKind::kGpuFault) << "it is now alone on the GPU";
+}
+
+TEST_F(SharingTest, FindsTheTaskOfAProcessEvenBeforeItsStartIsReported) {
+  const core::TaskId id = Submit();
+  EXPECT_EQ(engine_->TaskOfProcess(::getpid()), std::nullopt);
+  launcher_.shims[::getppid()] = id;
+  EXPECT_EQ(engine_->TaskOfProcess(::getpid()), id);
 }
 
 }  // namespace

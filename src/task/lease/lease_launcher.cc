@@ -188,6 +188,10 @@ class RealLeaseLauncher final : public LeaseLauncher {
     if (Find(id, attempt) == nullptr) others_->Forget(id, attempt, attempt_dir);
   }
 
+  std::optional<core::TaskId> TaskOfShim(const base::ProcessId& process) const override {
+    return others_->TaskOfShim(process);
+  }
+
   int PollFd() const override { return poll_.fd(); }
 
   void Poll(const Sink& sink) override {

@@ -667,6 +667,8 @@ TEST_F(LeaseLauncherTest, PassesOnTasksThatAreNotLeases) {
   launcher_->Start(order);
   EXPECT_THAT(launcher_->Leases(), IsEmpty());
   EXPECT_EQ(others_->started.size(), 1U);
+  others_->shims[4711] = order.id;
+  EXPECT_EQ(launcher_->TaskOfShim({.pid = 4711}), order.id);
 }
 
 TEST(LeaseKey, ParsesBackFromItsText) {

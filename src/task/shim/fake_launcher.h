@@ -2,6 +2,8 @@
 #pragma once
 
 #include <deque>
+#include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,6 +28,10 @@ class FakeLauncher : public Launcher {
   void LimitMemory(core::TaskId id, int attempt, const std::vector<std::string>& limits) override;
   void Adopt(const KnownAttempt& attempt) override;
   void Forget(core::TaskId id, int attempt, const std::string& attempt_dir) override;
+  std::optional<core::TaskId> TaskOfShim(const base::ProcessId& process) const override {
+    const auto found = shims.find(process.pid);
+    return found == shims.end() ? std::nullopt : std::optional(found->second);
+  }
   int PollFd() const override { return -1; }
   // As in the real launcher, events caused by the sink are delivered by the next call.
   void Poll(const Sink& sink) override;
@@ -46,6 +52,7 @@ class FakeLauncher : public Launcher {
   std::vector<std::pair<core::TaskId, std::vector<std::string>>> limited;
   std::vector<KnownAttempt> adopted;
   std::vector<Call> forgotten;
+  std::map<pid_t, core::TaskId> shims;  // the results of TaskOfShim(), by pid
 
  private:
   std::deque<ShimEvent> pending_;
