@@ -26,8 +26,8 @@ void CheckFound(task::TaskSpec spec, std::string_view bytes) {
   const estimate::TrainingFound found = estimate::FindTraining(
       spec, [&](const std::string& path, std::size_t) { return AnyFile(path, bytes); });
   CARMA_CHECK(estimate::CheckWords(found.words).has_value(), "the words found are valid");
-  CARMA_CHECK(found.words.empty() || !found.config.empty(),
-              "words are found only together with a model");
+  CARMA_CHECK(found.words.size() <= 1 || !found.config.empty(),
+              "only an inference engine's share is found without a model");
   for (const std::string& note : found.notes)
     CARMA_CHECK(!base::HasControls(note), "a note is one line");
   const auto before = task::Validate(spec);
@@ -47,8 +47,12 @@ void FuzzTraining(std::string_view bytes) {
   spec.script = "#!/bin/sh\n" + std::string(bytes);
   spec.script_args = {"1", "two words"};
   CheckFound(spec, bytes);
+  estimate::ShellBranches branches;
+  const estimate::SourceReader source = [&](const std::string&, const std::string&) {
+    return Result<std::string>(bytes);
+  };
   for (const estimate::ShellCommand& command :
-       estimate::CommandsOf(bytes, spec.script_args, spec.environment))
+       estimate::CommandsOf(bytes, spec.script_args, spec.environment, source, branches))
     CARMA_CHECK(!command.words.empty() && command.line >= 1,
                 "a command has words and a line number");
   CARMA_CHECK(estimate::ReadPythonText(bytes, "t.py").size() <= estimate::kMaxSettings,

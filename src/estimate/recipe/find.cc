@@ -102,7 +102,8 @@ class Finder {
     if (text.size() > task::kMaxScriptBytes) return;
     constexpr int kMostReads = 500;
     const SourceReader source = [&](const std::string& below, const std::string& path) {
-      return Read(Below(Below(folder, below), path), task::kMaxScriptBytes);
+      return reads_ > kMostReads ? NotFound("too many files")
+                                 : Read(Below(Below(folder, below), path), task::kMaxScriptBytes);
     };
     for (ShellCommand& command : CommandsOf(text, args, environment, source, branches_)) {
       if (reads_ > kMostReads) return Note("only the first training runs of the script are read");
