@@ -13,6 +13,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <map>
+#include <mutex>
 #include <optional>
 #include <string_view>
 #include <thread>
@@ -40,7 +42,6 @@ constexpr std::size_t kMaxLine = 1'000;
 // How many times to query the driver about a process that it does not list yet.
 constexpr int kLooks = 5;
 constexpr std::chrono::milliseconds kReleaseTime{3'000};
-constexpr std::chrono::milliseconds kKillTime{1'000};
 
 // The child writes one line that begins with one of these words.
 constexpr std::string_view kMade = "made ";             // PCI address, or "-"
@@ -176,11 +177,39 @@ std::chrono::milliseconds Until(SteadyTime deadline) {
   return std::max(left, std::chrono::milliseconds(0));
 }
 
+// Children that survived SIGKILL because the driver holds them in the kernel, by GPU.
+class Survivors {
+ public:
+  void Add(const std::string& uuid, pid_t pid) {
+    const std::lock_guard lock(mutex_);
+    pids_[uuid] = pid;
+  }
+  // True while the GPU's survivor exists. Reaps it once it has exited.
+  bool Has(const std::string& uuid) {
+    const std::lock_guard lock(mutex_);
+    const auto found = pids_.find(uuid);
+    if (found == pids_.end()) return false;
+    if (::waitpid(found->second, nullptr, WNOHANG) == 0) return true;
+    pids_.erase(found);
+    return false;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<std::string, pid_t> pids_;
+};
+
+// Never destroyed, because a thread that hangs may end its child while the program exits.
+Survivors& TheSurvivors() {
+  static auto& survivors = *new Survivors;
+  return survivors;
+}
+
 // A child process that holds a context. The destructor terminates the process.
 class Holder {
  public:
+  explicit Holder(std::chrono::milliseconds kill_time) : kill_time_(kill_time) {}
   ~Holder() { End(); }
-  Holder() = default;
   Holder(const Holder&) = delete;
   Holder& operator=(const Holder&) = delete;
 
@@ -195,6 +224,7 @@ class Holder {
                                      .environment = Environment(uuid, folder_.path())});
     if (!child) return Trouble(Kind::kMachine, words.front() + ": " + std::strerror(child.error()));
     child_ = std::move(*child);
+    uuid_ = uuid;
     input_ = std::move(input->write);
     output_ = std::move(output->read);
     return Unit{};
@@ -253,7 +283,7 @@ class Holder {
   // child has exited or is about to.
   std::string HowItEnded() {
     constexpr const char* kWords = "the process that created the context ";
-    if (!EndsWithin(kKillTime)) return std::string(kWords) + "closed its output";
+    if (!EndsWithin(kill_time_)) return std::string(kWords) + "closed its output";
     int status = 0;
     ::waitpid(std::exchange(child_.pid, 0), &status, 0);
     if (WIFSIGNALED(status)) {
@@ -263,8 +293,10 @@ class Holder {
     return fmt::format("{}exited with code {} and no output", kWords, WEXITSTATUS(status));
   }
 
+  // False if there is no descriptor to watch the child. End() then leaves the child to
+  // TheSurvivors(), because waiting for a child that hangs would block for ever.
   bool EndsWithin(std::chrono::milliseconds patience) const {
-    if (!child_.process) return true;
+    if (!child_.process) return false;
     pollfd waiting{child_.process.get(), POLLIN, 0};
     const SteadyTime deadline = std::chrono::steady_clock::now() + patience;
     int ready = 0;
@@ -274,17 +306,18 @@ class Holder {
     return ready > 0;
   }
 
-  // Terminates the child. A child that hangs in the driver remains until this process exits.
   void End() {
     if (child_.pid == 0) return;
     input_.reset();
     if (!EndsWithin(holds_ ? kReleaseTime : std::chrono::milliseconds(0))) {
       ::kill(child_.pid, SIGKILL);
-      if (!EndsWithin(kKillTime)) return;
+      if (!EndsWithin(kill_time_)) return TheSurvivors().Add(uuid_, child_.pid);
     }
     ::waitpid(std::exchange(child_.pid, 0), nullptr, 0);
   }
 
+  const std::chrono::milliseconds kill_time_;
+  std::string uuid_;  // of the child's GPU
   EmptyFolder folder_;
   base::UniqueFd input_;   // closing it makes the child release the context
   base::UniqueFd output_;  // one line
@@ -373,7 +406,7 @@ std::expected<ContextCost, ContextTrouble> MeasureContext(Probe& probe, std::siz
   const ReadResult<Reading> before = probe.Read(device, clock.Now());
   if (std::string obstacle = ContextObstacle(info, before); !obstacle.empty())
     return Trouble(Kind::kUnclear, std::move(obstacle));
-  Holder holder;
+  Holder holder(options.kill_time);
   CARMA_TRY(holder.Start(options.holder, info.uuid));
   const std::string pci = CARMA_TRY(holder.Await(options.patience));
   if (pci != "-" && !info.pci.empty() && PlainPci(pci) != PlainPci(info.pci)) {
@@ -384,7 +417,10 @@ std::expected<ContextCost, ContextTrouble> MeasureContext(Probe& probe, std::siz
 }
 
 std::optional<ContextTrouble> TryContext(const std::string& uuid, const ContextOptions& options) {
-  Holder holder;
+  if (TheSurvivors().Has(uuid))
+    return ContextTrouble{.kind = Kind::kHung,
+                          .text = "the CUDA driver still holds the process of an earlier test"};
+  Holder holder(options.kill_time);
   if (!holder.Start(options.holder, uuid)) return std::nullopt;
   const Tried<std::string> made = holder.Await(options.patience);
   if (made) return std::nullopt;

@@ -31,6 +31,7 @@ struct ContextOptions {
   std::vector<std::string> holder;             // command line of a program that calls HoldContext()
   std::chrono::milliseconds patience{20'000};  // how long to wait for the context, in real time
   std::chrono::milliseconds settling{200};     // delay between two readings of the new process
+  std::chrono::milliseconds kill_time{1'000};  // how long to wait for the end of a killed child
 };
 
 struct ContextCost {
@@ -63,7 +64,8 @@ std::expected<ContextCost, ContextTrouble> MeasureContext(Probe& probe, std::siz
 
 // Creates a context on the GPU or instance with this UUID, even if it is in use, and releases the
 // context. Returns why CUDA programs do not work on the device; empty if they work or the result is
-// unclear. Blocks like MeasureContext().
+// unclear. Starts no process while that of an earlier test hangs in the kernel, because each one
+// uses memory. Blocks like MeasureContext().
 std::optional<ContextTrouble> TryContext(const std::string& uuid, const ContextOptions& options);
 
 }  // namespace carma::gpu

@@ -156,6 +156,22 @@ TEST_F(CudaContext, ReportsEveryFailureInOneSentence) {
   }
 }
 
+// A process that the driver holds in the kernel survives SIGKILL. Here, the test just does not wait
+// for its end.
+TEST_F(CudaContext, TestsAgainOnceTheProcessOfAnEarlierTestHasEnded) {
+  Set("CARMA_FAKE_CUDA", "hang=cuDevicePrimaryCtxRetain");
+  ContextOptions options{.holder = {CARMA_CONTEXT_HOLDER},
+                         .patience = std::chrono::milliseconds(200),
+                         .kill_time = std::chrono::milliseconds(0)};
+  const auto trouble = TryContext("GPU-a", options);
+  ASSERT_TRUE(trouble);
+  EXPECT_EQ(trouble->kind, Kind::kHung);
+  Set("CARMA_FAKE_CUDA", "");
+  options.patience = std::chrono::milliseconds(60'000);
+  while (TryContext("GPU-a", options)) EXPECT_LE(Children().size(), 1u);
+  EXPECT_THAT(Children(), ::testing::IsEmpty()) << "it was reaped";
+}
+
 TEST_F(CudaContext, IgnoresErrorsAfterTheMeasurement) {
   Set("CARMA_FAKE_CUDA", "crash=cuDevicePrimaryCtxRelease_v2");
   EXPECT_TRUE(Measure());
