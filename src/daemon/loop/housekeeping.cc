@@ -1,5 +1,6 @@
 #include "daemon/loop/housekeeping.h"
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -27,7 +28,6 @@ void Housekeeping::Start() {
 
 void Housekeeping::Run() {
   meter_.Look();
-  if (std::chrono::abs(clock_.WallStep()) > base::kClockSlack) return Start();
   const Result<std::int64_t> pruned = Prune();
   if (!pruned) base::LogWarn("prune_failed", {{"why", pruned.error().message}});
   if (pruned && *pruned > 0) base::LogInfo("pruned", {{"tasks", *pruned}});
@@ -35,7 +35,7 @@ void Housekeeping::Run() {
 }
 
 Result<std::int64_t> Housekeeping::Prune() {
-  const base::Time now = clock_.Now();
+  const base::Time now = clock_.Now() + std::min(base::Duration(0), clock_.WallStep());
   CARMA_TRY(store_.Begin());
   Result<std::int64_t> pruned =
       store_.Prune(now - std::chrono::hours(24) * keep_days_(), kMostPruned);
