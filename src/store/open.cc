@@ -275,6 +275,11 @@ Result<std::unique_ptr<SQLite::Database>> OpenForWork(const std::string& path) {
     // A batch of 200 000 tasks makes the log large; this limit lets the next checkpoint shrink it.
     db->exec("PRAGMA journal_size_limit=16777216");
     Upgrade(*db);
+    // Lets Prune() find unused templates without reading every description. Not part of the schema,
+    // because an older CARMA can use a database with this index.
+    db->tryExec(
+        "CREATE INDEX IF NOT EXISTS description_template ON description(template) "
+        "WHERE template IS NOT NULL");
     return db;
   } catch (const SQLite::Exception& exception) {
     return std::unexpected(OpeningError(exception, path));

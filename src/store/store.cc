@@ -349,12 +349,11 @@ Result<std::int64_t> Store::Prune(core::Time ended_before, std::int64_t most) {
                             "line_wait WHERE to_ms"})
       impl_->Run(fmt::format("DELETE FROM {} < ?", old), ended_before);
     impl_->Run("DELETE FROM attempt WHERE ended_ms < ?", ended_before - kAttemptsKept);
-    // Finding unused templates requires reading every description.
     if (removed == 0) return removed;
     impl_->templates.clear();  // the next statement may delete the cached ones
     impl_->Run(
-        "DELETE FROM template WHERE id NOT IN "
-        "(SELECT template FROM description WHERE template IS NOT NULL)");
+        "DELETE FROM template WHERE NOT EXISTS "
+        "(SELECT 1 FROM description WHERE description.template=template.id)");
     return removed;
   });
 }

@@ -2,6 +2,7 @@
 
 #include <SQLiteCpp/Column.h>
 #include <SQLiteCpp/Database.h>
+#include <SQLiteCpp/Statement.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -322,6 +323,17 @@ TEST_F(StoreTest, PruneRemovesOldTasksWithTheirRows) {
   EXPECT_EQ(db.execAndGet("SELECT count(*) FROM template").getInt(), 1);
   Put(NewTask(7));
   EXPECT_EQ(store_->Get(TaskId{7})->spec_json, NewTask(7).spec_json);
+}
+
+// Reading 900,000 descriptions once an hour would delay the daemon.
+TEST_F(StoreTest, PruneFindsUnusedTemplatesByAnIndex) {
+  SQLite::Database db(dir_ + "/carma.db");
+  SQLite::Statement plan(db,
+                         "EXPLAIN QUERY PLAN DELETE FROM template WHERE NOT EXISTS (SELECT 1 FROM "
+                         "description WHERE description.template=template.id)");
+  std::string text;
+  while (plan.executeStep()) text += plan.getColumn("detail").getString() + "\n";
+  EXPECT_THAT(text, HasSubstr("SEARCH description USING COVERING INDEX"));
 }
 
 TEST_F(StoreTest, PruneRespectsItsLimit) {
