@@ -99,8 +99,8 @@ struct Query {
   std::vector<std::variant<std::int64_t, std::string>> arguments;  // for the placeholders, in order
 };
 
-// Returns a SELECT of at most filter.limit ids. It uses the index that has to read the fewest rows,
-// so a page of 50 tasks costs the same whether 100 or 100 000 tasks are stored.
+// Returns a SELECT of at most filter.limit ids. It uses the index with the fewest rows to read, so
+// a page of 50 tasks costs the same whether 100 or 100 000 tasks are stored.
 Query CandidateIds(const TaskFilter& filter);
 
 }  // namespace carma::store

@@ -43,8 +43,8 @@ struct RunFlags {
   bool quiet = false;            // show only errors and the task's output
 };
 
-// True if the input can be read only once, as from a pipe or a file. After a restart, the task
-// would have nothing left to read.
+// True if the input is a pipe, socket or file rather than a terminal or /dev/null. It is passed on
+// only once, so a restarted task would have nothing left to read.
 bool ComesOnce(int fd) {
   struct stat st {};
   return ::fstat(fd, &st) == 0 && !S_ISCHR(st.st_mode);

@@ -73,7 +73,9 @@ void EngineHost::PostSeen(core::Event event) {
                                  {"healthy", health->healthy},
                                  {"lost", health->lost},
                                  {"why", health->text}});
-    // The text of a failing GPU may change with each reading, and an Xid often comes first.
+    // Administrators get one notice per failure, even if its text changes with each reading. They
+    // get none if the health rules closed the GPU, often after an Xid, because that drain has its
+    // own notice.
     const bool closed = settings().health.drain && !monitor_.HealthTrouble(health->gpu).empty();
     FailureNotices& its = failure_notices_[health->gpu];
     const bool new_failure = !std::exchange(its.failing, !health->healthy) && its.failing;

@@ -330,7 +330,8 @@ class ShellReader : ShellText {
     return true;
   }
 
-  // A function has arguments of its own, unless it is called with the script's.
+  // In a function, $1 and "$@" are the function's own arguments, unless it is called with the
+  // script's "$@".
   void BeginFunction(const std::string& name) {
     own_arguments_ = !text_.contains(name + " \"$@\"");
   }

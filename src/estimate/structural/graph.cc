@@ -137,8 +137,8 @@ void GraphMaker::Take(Row& row) {
   Operation(row);
 }
 
-// Finds the sizes of the row that the summary does not show. Returns false if they do not grow with
-// the batch.
+// Derives the sizes that the summary does not show for this row. Returns false if the row's sizes
+// do not grow with the batch.
 bool GraphMaker::FindSizes(Row& row) {
   if (row.knows_input) return row.layer->out.ScalesWithBatch() || row.layer->in.ScalesWithBatch();
   if (row.kind == Kind::kContainer) return true;

@@ -13,8 +13,8 @@ enum class Evidence {
   kCompared,    // rules with input shapes, for module types that several families share
   kShapes,      // rules with input shapes, for layers without their parent modules
   kUncompared,  // 16-bit training, or bytes counted in 16 bits
-  // For a model with several module types of its own, whose code has no rows. kOwnAttention if any
-  // of these types is an attention module, otherwise kOwnBlocks.
+  // The model uses several unknown module types, and the summary has no rows for the operations in
+  // their code. kOwnAttention if any of these types is an attention module, otherwise kOwnBlocks.
   kOwnAttention,
   kOwnBlocks,
   kText,     // rules with output shapes only (torchsummary); bytes counted in another precision

@@ -59,8 +59,9 @@ std::vector<std::size_t> Quotas(const std::vector<ClassShare>& mix, std::size_t 
   return quotas;
 }
 
-// Chooses a class for the next job. Call this for the shortest job first. Returns the shelf's first
-// class that has a task left in `left`, or the shelf's last class if none has.
+// Chooses a class for a job. Called for shorter jobs first, so that they get the first classes of
+// the mix. Returns the shelf's first class that has a task left in `left`, or the shelf's last
+// class if none has.
 std::size_t TakeClass(const Shelf& shelf, std::vector<std::size_t>& left) {
   std::size_t chosen = shelf.size();
   for (std::size_t i = 0; i < shelf.size(); ++i) {

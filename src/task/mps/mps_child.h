@@ -21,7 +21,7 @@ struct MpsOrder {
 
 // The arguments after "carma-shim --mps".
 std::vector<std::string> ToArguments(const MpsOrder& order);
-// Returns kInvalid if they are malformed.
+// Returns kInvalid if the arguments are malformed.
 Result<MpsOrder> ParseMpsArguments(const std::vector<std::string>& arguments);
 
 // 1. Creates <dir>/<owner> (owned by the user, mode 0700; 0711 for a shared server).

@@ -132,7 +132,7 @@ Result<Unit> MpsControl::MakeShow(const std::vector<std::string>& gpus, const st
     if (shows) return Unit{};
     return Fail(
         ErrorCode::kConflict,
-        "the MPS server lacks one of the task's GPUs, which could not be read when it started");
+        "the MPS server lacks a GPU of the task that could not be read when the server started");
   }
   Quit(deadline);
   return Unit{};

@@ -225,8 +225,8 @@ Result<Page> ListByNumber(const SharedServices& services, store::TaskFilter filt
   return page;
 }
 
-// The length of the shortest part of the queue, from its head, that contains all queued tasks of
-// the page. Empty if it is longer than `most`.
+// The length of the shortest prefix of the queue that contains all queued tasks of the page. Empty
+// if it is longer than `most`.
 std::optional<std::size_t> QueuePartOf(const core::Scheduler& scheduler, const Page& page,
                                        std::size_t most) {
   std::set<core::TaskId> waiting;
