@@ -348,7 +348,7 @@ TEST_F(MpsServersTest, AServerLacksUnreadableGpusUntilItIsRestartedUnused) {
   EXPECT_TRUE(shows(first));
   readable_.clear();
   EXPECT_THAT(Attach(kSecond, 0, "GPU-broken").error().message,
-              HasSubstr("lacks one of the task's GPUs"));
+              HasSubstr("lacks a GPU of the task"));
   EXPECT_TRUE(Attach(core::TaskId{3}, 0, first)) << "no back-off";
   for (const core::TaskId id : {kFirst, core::TaskId{3}}) servers_->Detach(id, 1);
   fake_.Write("/clients", "4711\n");

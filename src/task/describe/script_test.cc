@@ -149,8 +149,9 @@ TEST(ApplyScript, DependenciesOfCarmaLinesCountTogetherAndOfSbatchLinesTheLastOn
     Description description;
     EXPECT_TRUE(ApplyScript("#!/bin/sh\n" + head + "#CARMA -G 1\ntrue\n", "x.sh", {}, description));
     EXPECT_EQ(base::Join(description.warnings(), "; "), warning) << head;
+    const auto specs = description.Finish(Context());
     std::string text;
-    for (const core::Dependency& each : description.Finish(Context())->at(0).dependencies)
+    for (const core::Dependency& each : specs->at(0).dependencies)
       text += std::to_string(core::Number(each.task)) + " ";
     return text;
   };

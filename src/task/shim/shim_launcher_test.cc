@@ -65,7 +65,7 @@ TEST_F(ShimLauncherTest, ReportsOutputLostOnAFullDisk) {
 }
 
 TEST_F(ShimLauncherTest, KnowsTheTaskOfAShimThatHasNotReported) {
-  launcher_->Start(Order("echo $PPID > $TELL; exec cat $GO"));
+  launcher_->Start(Order("echo $PPID > $TELL; read word < $GO"));
   const std::optional<base::ProcessStat> shim = base::ReadProcessStat(std::stoi(Told()));
   ASSERT_TRUE(shim);
   // The launcher has not been polled yet.
