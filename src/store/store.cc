@@ -350,10 +350,10 @@ Result<std::int64_t> Store::Prune(core::Time ended_before, std::int64_t most) {
       impl_->Run(fmt::format("DELETE FROM {} < ?", old), ended_before);
     impl_->Run("DELETE FROM attempt WHERE ended_ms < ?", ended_before - kAttemptsKept);
     if (removed == 0) return removed;
-    impl_->templates.clear();  // the next statement may delete the cached ones
     impl_->Run(
         "DELETE FROM template WHERE NOT EXISTS "
         "(SELECT 1 FROM description WHERE description.template=template.id)");
+    impl_->ForgetLostTemplates();
     return removed;
   });
 }

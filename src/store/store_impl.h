@@ -134,6 +134,15 @@ struct Store::Impl {
     return {added.id, added.base.Difference(spec)};
   }
 
+  // Keeps the others, because every user's next description would become a new template.
+  void ForgetLostTemplates() {
+    std::erase_if(templates, [this](const auto& each) {
+      const Use found(Prepared("SELECT 1 FROM template WHERE id=?"));
+      found->bind(1, each.second.id);
+      return !found->executeStep();
+    });
+  }
+
   // Runs one step of the open batch. If SQLite fails, the whole batch is rolled back.
   template <class Body>
   auto Change(std::string_view doing, Body body) -> decltype(body()) {

@@ -323,6 +323,7 @@ TEST_F(StoreTest, PruneRemovesOldTasksWithTheirRows) {
   EXPECT_EQ(db.execAndGet("SELECT count(*) FROM template").getInt(), 1);
   Put(NewTask(7));
   EXPECT_EQ(store_->Get(TaskId{7})->spec_json, NewTask(7).spec_json);
+  EXPECT_EQ(db.execAndGet("SELECT count(*) FROM template").getInt(), 1) << "still used";
 }
 
 // Reading 900,000 descriptions once an hour would delay the daemon.
@@ -345,6 +346,10 @@ TEST_F(StoreTest, PruneRespectsItsLimit) {
   EXPECT_FALSE(store_->Get(TaskId{3}));
   EXPECT_TRUE(store_->Get(TaskId{4}));
   Batch([&] { EXPECT_EQ(store_->Prune(later, 3), 2); });
+  SQLite::Database db(dir_ + "/carma.db");
+  EXPECT_EQ(db.execAndGet("SELECT count(*) FROM template").getInt(), 0);
+  Put(NewTask(6));
+  EXPECT_EQ(store_->Get(TaskId{6})->spec_json, NewTask(6).spec_json);
 }
 
 TEST_F(StoreTest, ShowsASubmissionInPiecesOnceComplete) {
