@@ -202,9 +202,9 @@ Result<std::optional<Forecast>> Store::ForecastOf(core::TaskId id) {
   return Only(impl_->All<Forecast>("a forecast", "WHERE id=?", id));
 }
 
-Result<std::vector<EndedAttempt>> Store::Attempts(core::Time ended_after) {
-  return impl_->All<EndedAttempt>("attempts", "WHERE ended_ms >= ? ORDER BY ended_ms,task",
-                                  ended_after);
+Result<std::vector<EndedAttempt>> Store::Attempts(core::Time from, core::Time to) {
+  return impl_->All<EndedAttempt>(
+      "attempts", "WHERE ended_ms >= ? AND ended_ms < ? ORDER BY ended_ms,task", from, to);
 }
 
 Result<std::vector<Notice>> Store::WaitingNotices(std::size_t limit) {

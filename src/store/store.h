@@ -326,8 +326,8 @@ class Store {
   Result<std::optional<AcceptedRequest>> FindRequest(std::uint32_t uid, const std::string& request);
   Result<std::optional<Forecast>> ForecastOf(core::TaskId id);
   Result<std::vector<task::Observation>> Observations();  // all, oldest first
-  // Attempts that ended at `ended_after` or later, ordered by end.
-  Result<std::vector<EndedAttempt>> Attempts(core::Time ended_after);
+  // Attempts that ended in the time span [from, to), ordered by end.
+  Result<std::vector<EndedAttempt>> Attempts(core::Time from, core::Time to = core::Time::max());
   // Waiting notices, ordered by due time.
   Result<std::vector<Notice>> WaitingNotices(std::size_t limit);
   Result<std::vector<Notice>> NoticesOf(core::TaskId id);  // in order

@@ -130,6 +130,7 @@ TEST_F(StoreTest, StoresAttemptsOnceAndKeepsThemLongerThanTasks) {
   Reopen();
   EXPECT_THAT(*store_->Attempts(now - core::Duration(600'000)), ElementsAre(never, second));
   EXPECT_THAT(*store_->Attempts(now), ElementsAre(second));
+  EXPECT_THAT(*store_->Attempts(now - core::Duration(600'000), now), ElementsAre(never));
   Batch([&] { EXPECT_EQ(store_->Prune(now, 100), 1); });
   EXPECT_THAT(*store_->Attempts(core::Time{}), ElementsAre(never, second));
 }

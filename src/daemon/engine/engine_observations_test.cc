@@ -40,6 +40,7 @@ class ObservationTest : public ::testing::Test, public Engine::Host, public task
     EngineOptions options;
     options.state_dir = state_dir_;
     options.policy.recovery_backoff = base::Duration(0);
+    options.policy.limits = limits_;
     options.history = history_;
     engine_ = std::make_unique<Engine>(options, *store_, *this, clock_, *this);
     ASSERT_TRUE(engine_->Start(gpus_));
@@ -146,6 +147,7 @@ class ObservationTest : public ::testing::Test, public Engine::Host, public task
   std::unique_ptr<Engine> engine_;
   std::vector<EstimateJob> jobs_;
   std::vector<task::ShimEvent> news_;
+  std::vector<core::LimitRule> limits_;
   int started_ = 0, attempt_ = 0, warned_ = 0;
   bool store_fails_ = false;  // as the test expects
   int strangers_ = 0;         // processes on the GPU that do not belong to a task
@@ -381,6 +383,20 @@ TEST_F(ObservationTest, TheTimeWithoutADaemonIsNotChargedToALostTask) {
   ASSERT_EQ(ended.size(), 2U);
   EXPECT_EQ(ended[0].taken.to, usage.to);
   EXPECT_LT(ended[1].taken.to - ended[1].taken.from, std::chrono::minutes(1));
+}
+
+TEST_F(ObservationTest, UsageOfManyDaysCountsAfterARestart) {
+  ASSERT_TRUE(store_->Begin());
+  for (const int days : {29, 10, 0}) {
+    const base::Time end = clock_.Now() - std::chrono::hours(24 * days);
+    const core::Taken taken{1000, "ada", "", "", 1, 1, end - std::chrono::hours(10), end};
+    ASSERT_TRUE(store_->PutAttempt({.task = core::TaskId{1}, .number = days, .taken = taken}));
+  }
+  ASSERT_TRUE(store_->Commit());
+  limits_ = {{.user = "ada", .gpu_hours = 30, .period = std::chrono::hours(24 * 30)}};
+  Open();
+  Submit();
+  EXPECT_EQ(started_, 0);
 }
 
 TEST_F(ObservationTest, ARunningTaskKeepsItsGpuIfTheNumbersChange) {

@@ -159,12 +159,22 @@ Result<Unit> Engine::RestoreReservations() {
 // Usage older than this many half-lives has almost no effect.
 constexpr int kHalfLivesRead = 16;
 
+// Reads the attempts day by day, because hundreds of thousands of them would need hundreds of
+// megabytes at once.
 Result<Unit> Engine::RestoreAttempts() {
+  constexpr core::Duration kDay = std::chrono::hours(24);
   core::Duration span = kHalfLivesRead * options_.policy.fair.half_life;
   for (const core::LimitRule& rule : options_.policy.limits) span = std::max(span, rule.period);
-  std::vector<store::EndedAttempt> attempts = CARMA_TRY(store_.Attempts(clock_.Now() - span));
-  for (store::EndedAttempt& each : attempts)
-    events_.push_back(core::AttemptRestored{std::move(each.taken)});
+  const core::Time now = clock_.Now();
+  for (core::Time from = now - span; from <= now; from += kDay) {
+    // The clock may have been ahead when an attempt ended.
+    const core::Time to = from + kDay <= now ? from + kDay : core::Time::max();
+    std::vector<store::EndedAttempt> attempts = CARMA_TRY(store_.Attempts(from, to));
+    std::vector<core::Event> events;
+    for (store::EndedAttempt& each : attempts)
+      events.emplace_back(core::AttemptRestored{std::move(each.taken)});
+    if (!events.empty()) Collect(scheduler_.HandleAll(now, events));
+  }
   return Unit{};
 }
 
