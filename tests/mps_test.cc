@@ -650,7 +650,7 @@ TEST(Streams, MarksAndCountsATaskThatOutgrowsItsPromise) {
 }
 
 TEST(Streams, MarksATaskOnAGpuThatItWasNotAssigned) {
-  Site site{{.settings = {{"idle.after", "\"5m\""}}}};
+  Site site{{.settings = {{"idle.after", "\"15m\""}}}};
   site.Start();
   std::string astray = "CUDA_VISIBLE_DEVICES=1 exec";
   for (const std::string& word : SimTask({.memory_mib = 3000, .solo_s = kLongTraining}))
