@@ -23,10 +23,9 @@ class LaunchTrouble {
   // Time between trials.
   static constexpr Duration kTrialEvery{10'000};
 
-  // Records a failed launch that may be the machine's fault. certain: this failure alone proves
-  // that the machine is at fault. If the machine is at fault, returns the tasks whose failures it
-  // caused, including this one, each with the number of retries to give back. Otherwise returns an
-  // empty map.
+  // Records a failed launch that may be the machine's fault. certain: this failure alone proves it.
+  // Returns the tasks whose failures the machine caused, including this one, each with the number
+  // of retries to give back. Empty if the machine does not seem to be at fault.
   std::map<TaskId, int> Failed(Time now, const TaskRecord& task, const std::string& why,
                                bool certain = false);
   // Records that an attempt is running. launched: when its start was decided.

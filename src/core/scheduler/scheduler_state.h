@@ -61,7 +61,7 @@ struct Life {
   std::optional<Time> active_from;  // when activity was first seen
   Time active_at{};
   std::shared_ptr<const GpuChoice> choice;  // from its request; null: any GPU
-  bool unfit = false;                       // UnfitNow
+  bool unfit = false;                       // the last result of UnfitNow
   // The task is from an earlier run of carmad and has not started since then.
   bool restored = false;
   std::optional<double> cpus;     // busy hardware threads of the task, in total

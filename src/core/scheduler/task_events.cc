@@ -17,8 +17,8 @@
 namespace carma::core {
 namespace {
 
-// How often carmad tries to start a task whose user is not found. This takes about an hour, in
-// which a directory server that was down may be back.
+// How many times carmad tries to start a task whose user is not found. With the pauses, this takes
+// about an hour, within which a directory server that was down may be back.
 constexpr int kMostWithoutUser = 16;
 
 std::string Told(std::string_view what, const std::string& detail) {
@@ -230,8 +230,8 @@ void State::On(const LaunchFailed& event) {
     const Duration kept = now - task->attempt->launched.value_or(now);
     task->not_before =
         now + std::clamp(kept, RetryBackoff(task->launch_failures), RetryBackoff(kMostWithoutUser));
-    // Otherwise, the attempts of a task whose user is not found could preempt other tasks, or keep
-    // GPUs from them, forever.
+    // A task whose user is still not found is held. Otherwise, its attempts could preempt other
+    // tasks, or keep GPUs from them, forever.
     task->held = event.no_user && task->launch_failures >= kMostWithoutUser;
     return wait_again({ReasonCode::kLaunchFailed,
                        fmt::format("{}: {}.", task->held ? "Held" : "Waiting again", event.text)});

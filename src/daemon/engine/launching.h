@@ -24,9 +24,9 @@ struct Launching {
   task::CgroupBase groups;           // where the tasks' control groups are created
   std::vector<std::string> limiter;  // EngineOptions::limiter
 };
-// Tests GPU memory limits by setting one for a temporary group on one GPU (empty if there is none).
-// Returns why they cannot be set on this machine; empty if they can. Blocks during the driver call,
-// for at most a few seconds.
+// Tests GPU memory limits by setting one for a temporary group on one GPU. gpu_uuid: empty if no
+// GPU responds. Returns why they cannot be set on this machine; empty if they can. Blocks during
+// the driver call, for at most a few seconds.
 std::string TryMemoryLimits(const task::CgroupBase& groups, const std::vector<std::string>& limiter,
                             const std::string& gpu_uuid);
 // Returns the errors of task::MakeShimLauncher() and task::LeaseLauncher::Make().

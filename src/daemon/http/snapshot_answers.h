@@ -40,7 +40,7 @@ using AnswerAside = std::function<void(std::optional<std::uint32_t> uid, Prepare
 // An AnswerAside that builds the response immediately, in this process.
 void AnswerAtOnce(std::optional<std::uint32_t> uid, const PrepareAnswer& prepare,
                   const std::function<void(Answer)>& send);
-// The user in whose turn the call is answered; empty if unknown.
+// The user who made the call; users take turns. Empty if unknown.
 inline std::optional<std::uint32_t> AskerOf(const Call& call) {
   return call.request.peer ? std::optional(call.request.peer->uid) : call.request.counted_as;
 }

@@ -22,8 +22,8 @@ class Housekeeping {
   Housekeeping(boost::asio::io_context& loop, LoopMeter& meter, store::Store& store,
                base::Clock& clock, std::function<int()> keep_days);
   void Start();
-  // Goes by carmad's clock or the system's clock, whichever is earlier. They differ if the system's
-  // clock was set after the start, which is common, and then until carmad is restarted.
+  // Deletes old rows. Their age is taken from carmad's clock or the system's clock, whichever is
+  // earlier. The two differ from the time the system's clock is set until carmad is restarted.
   void Run();
 
  private:

@@ -81,9 +81,9 @@ class RealDaemon : public Daemon, public Sampler::Taker {
   void TellServing();
   // Tries whether the kernel can limit memory. gpu_uuid: a whole GPU; empty if none responds.
   void TryLimits(const std::string& gpu_uuid, const std::function<void()>& then);
-  // Called if no GPU responded then, for example because the driver was loaded only later.
+  // Repeats TryLimits() if no GPU responded then, for example because the driver was not loaded.
   void TryLimitsAgain(const gpu::Round& round);
-  // Choose the method for collocation.method = "auto".
+  // The next two functions choose the method for collocation.method = "auto".
   void DecideSharing(std::vector<gpu::DeviceInfo> devices);
   void TakeMpsTrial(const Result<task::MpsAbilities>& mps);
   void TakeMeasuredProfiles();

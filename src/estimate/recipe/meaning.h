@@ -33,7 +33,7 @@ struct Meaning {
   std::string model;         // model name or folder; empty: not named
   std::string model_from;
   TrainingWords words;             // valid for PlanOf; in increasing precedence
-  TrainingWords engine;            // the share of an inference engine, likewise; empty: none
+  TrainingWords engine;            // as `words`, for an inference engine; empty: there is none
   std::vector<std::string> notes;  // one sentence per unsupported or unclear setting
 };
 

@@ -139,8 +139,8 @@ class PageFiller {
   std::size_t looks_ = 0;
 };
 
-// The requested states whose tasks are only in the store: the final states, and kSubmitted (tasks
-// that are still being accepted).
+// The requested states whose tasks may be only in the store: the final states, and kSubmitted,
+// because a task in this state may still be on its way to the core.
 std::vector<core::TaskState> StatesInBooksAlone(const store::TaskFilter& filter) {
   return store::StatesWhere([&](core::TaskState state) {
     const bool wanted =
