@@ -16,7 +16,8 @@ using base::Duration;
 
 namespace {
 
-// Makes a key for a member of Settings. Compiled once per type, whereas Of() is once per key.
+// Makes a key for a member of Settings. Compiled once per type, whereas Of() is compiled
+// once per key.
 template <class T, class Member>
 Key OfMember(const char* name, const char* meaning, const Kind<T>& kind, Takes takes,
              Member& (*change)(Settings&), const Member& (*look)(const Settings&)) {
@@ -324,12 +325,12 @@ std::vector<Key> MakeKeys() {
       Of("reserve.makers", "Users other than administrators who may reserve GPUs (carma reserve).",
          UserNames(), AT(reservation_makers), kRestart),
       Of("recovery.mode",
-         "After an OOM error, retry on an empty GPU (\"exclusive\") or with larger claims first "
-         "(\"escalate\").",
+         "After an OOM error, retry with more memory (\"escalate\") or on an empty GPU "
+         "(\"exclusive\").",
          Choice<RecoveryMode>(
              {{"exclusive", RecoveryMode::kExclusive}, {"escalate", RecoveryMode::kEscalate}}),
          AT(policy.recovery)),
-      Of("recovery.step", "Memory added to the last claim for each retry.", Size(),
+      Of("recovery.step", "Memory added to the request at each retry.", Size(),
          AT(policy.recovery_step_mib)),
       Of("recovery.backoff",
          "Wait before the first retry; doubled for each further retry, up to 10 minutes.",
