@@ -516,7 +516,7 @@ TEST(LimitedFiles, AMachineWithoutDescriptorsCostsNoTaskARetry) {
             fmt::format("#!/bin/sh\nulimit -n 64\nexec {} \"$@\"\n", Program("carmad")), 0755);
   site.UsePrograms(programs);
   site.Start();
-  // Each task keeps its descriptors open until it has read its own line.
+  // Each task occupies descriptors of carmad until it has read a line from the gate.
   const std::string gate = site.folder() / "gate";
   ASSERT_EQ(::mkfifo(gate.c_str(), 0600), 0);
   const base::UniqueFd lines(::open(gate.c_str(), O_RDWR | O_CLOEXEC));

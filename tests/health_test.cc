@@ -311,8 +311,8 @@ class IdleHolders : public Health {
  protected:
   IdleHolders() {
     site.Set("idle.after", "\"5m\"");
-    // Ten periods without a reading count as a gap, so the period is long enough to avoid one even
-    // on a busy machine.
+    // Ten periods without a reading count as a gap, so the period is long enough to avoid gaps
+    // even on a busy machine.
     site.Set("monitor.sample_period", "\"1m\"");
     site.Set("monitor.window", "\"2m\"");
     const std::string tell = site.folder() / "tell";

@@ -47,8 +47,8 @@ class Lifecycle : public ::testing::Test {
   Site site;
 };
 
-// carmad first reads the GPUs before its engine opens. A task must be able to start based on that
-// reading, because the next one comes 60 s later.
+// carmad reads the GPUs for the first time before its engine opens. A task must be able to start
+// based on that reading, because the next one comes 60 s later.
 TEST(FirstTask, DoesNotWaitForTheSecondReading) {
   Site site({.time_scale = 1,
              .settings = {{"monitor.sample_period", "\"60s\""}, {"monitor.window", "\"120s\""}}});

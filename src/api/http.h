@@ -40,8 +40,8 @@ struct Request {
   std::vector<std::pair<std::string, std::string>> query;  // decoded, in order
   std::string body;
   std::optional<Peer> peer;
-  // The user whose limits apply to this request, also if it came over TCP. Empty if unknown. Not
-  // for access control: behind a forwarder (ssh -L), it is the forwarder's user.
+  // The user whose limits apply to this request, even if it came over TCP. Empty if unknown.
+  // Not for access control: if a forwarder (ssh -L) sent the request, this is the forwarder's user.
   std::optional<std::uint32_t> counted_as;
   std::optional<std::string> bearer_token;
   bool accepts_gzip = false;

@@ -36,8 +36,8 @@ Result<Listening> ListenOnPath(UnixPlace& place);
 Result<Listening> ListenOnLoopback(int family, std::uint16_t& port);
 
 // Returns the user at the other end of an accepted local connection, according to the kernel's
-// socket table; empty if gone or unknown. Use it for limits, not for access control: behind a
-// forwarder (ssh -L), it is the forwarder's user.
+// socket table; empty if the connection is gone or the user unknown. Use it for limits, not for
+// access control: if a forwarder (ssh -L) made the connection, this is the forwarder's user.
 std::optional<std::uint32_t> LoopbackOwner(int fd);
 
 // The address of a Unix socket at a path. Returns kInvalid if the path is empty or longer than the

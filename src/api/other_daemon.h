@@ -8,8 +8,8 @@
 namespace carma::api {
 
 // Waits at most 2 s for a response. Returns kConflict if another user's carmad responds on that
-// socket, or if nothing responds but one has run there since the machine started (it is stopped,
-// for example during an upgrade). The message names the option that starts a second carmad anyway.
+// socket, or if nothing responds but a carmad has run there since the machine started (and may be
+// stopped only for an upgrade). The message names the option that starts a second carmad anyway.
 Result<Unit> CheckNoOtherDaemon(const std::string& socket, const std::string& option);
 
 }  // namespace carma::api

@@ -56,8 +56,8 @@ struct ReservationView {
     field("holds", reservation.holds, "Whether the reservation is in force now.");
     field("gpu_indices", reservation.gpu_indices, "GPUs reserved for the current or next period.");
     field("others", reservation.others,
-          "Excluded tasks that may still be running on the GPUs when the period starts; they are "
-          "allowed to finish.");
+          "Tasks outside the reservation that may still be running on the GPUs when the period "
+          "starts; they are allowed to finish.");
   }
 };
 

@@ -423,7 +423,7 @@ TEST(OpenApi, EveryReferenceLeadsSomewhere) {
   EXPECT_GT(references, 20);
 }
 
-// own: number of fields in addition to the selected ones.
+// Expects the fields that the row selects from the full view, and `own` additional ones.
 template <class T>
 void ExpectFields(const Json& json, std::size_t own) {
   const std::vector<std::string_view> selected = base::Split(T::kFields, ',');

@@ -17,7 +17,7 @@ std::tm PartsOf(Time at, bool utc) {
 Time Calendar::DaysLater(Time from, int days, Duration length) const {
   std::tm parts = PartsOf(from, utc_);
   parts.tm_mday += days;
-  // mktime would add the length as elapsed time, so it is added to the date and time as shown.
+  // Adds the length to the date and time on the clock. mktime would add it as elapsed time.
   const auto seconds_longer = std::chrono::floor<std::chrono::seconds>(length);
   std::time_t seconds = ::timegm(&parts) + seconds_longer.count();
   if (!utc_) {

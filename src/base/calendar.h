@@ -18,8 +18,8 @@ class Calendar {
   }  // the server's local time, with summer time
   static Calendar Utc() { return Calendar(true); }
 
-  // Returns the time at which the clock reads `days` and `length` later than at `from`. If the
-  // clock skips that reading, returns the first time after the gap.
+  // Returns the moment at which the clock shows the date and time of `from` plus `days` and
+  // `length`, or the first moment after the gap if the clock skips that time.
   Time DaysLater(Time from, int days, Duration length = {}) const;
   // 0 for Sunday, 6 for Saturday.
   int DayOfWeek(Time at) const;

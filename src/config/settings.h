@@ -177,8 +177,8 @@ struct Reread {
   std::vector<std::string> need_restart;
 };
 // Loads the configuration again, and keeps the old values of keys that need a restart.
-// policy.mapper needs a restart if only one of the old and new mappers shares GPUs. running: the
-// daemon's current settings, as loaded. Returns kInvalid if a new value conflicts with an old one
+// policy.mapper needs a restart if the change turns sharing on or off. running: the daemon's
+// current settings, as loaded. Returns kInvalid if a new value conflicts with an old one
 // that is kept. Propagates errors from Load().
 Result<Reread> LoadAgain(const Sources& sources, const Loaded& running);
 

@@ -156,8 +156,8 @@ TEST_F(CudaContext, ReportsEveryFailureInOneSentence) {
   }
 }
 
-// A process that the driver holds in the kernel survives SIGKILL. Here, the test just does not wait
-// for its end.
+// A process that the driver holds in the kernel survives SIGKILL. This test simulates one by not
+// waiting for the child's end.
 TEST_F(CudaContext, TestsAgainOnceTheProcessOfAnEarlierTestHasEnded) {
   Set("CARMA_FAKE_CUDA", "hang=cuDevicePrimaryCtxRetain");
   ContextOptions options{.holder = {CARMA_CONTEXT_HOLDER},

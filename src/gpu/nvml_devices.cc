@@ -221,8 +221,8 @@ NvmlDevice BlankInstance(const Board& board, std::uint32_t number) {
   return device;
 }
 
-// Instance indices have gaps. Lists instances that cannot be opened as a single device, because
-// their number is unknown. Fails if no instance could be opened.
+// Instance indices have gaps. Instances that cannot be opened are listed together as one device,
+// because their number is unknown. Fails if no instance could be opened.
 ReadResult<std::vector<NvmlDevice>> AskInstances(NvmlCalls& calls, const Board& board,
                                                  std::uint32_t count) {
   Reading whole;

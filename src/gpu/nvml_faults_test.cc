@@ -159,7 +159,7 @@ TEST_F(NvmlFaultsTest, TableContainsEveryFunction) {
   std::vector<std::string> named, known;
   for (const Function& function : kFunctions) named.push_back(function.name);
   const NvmlApi api([&known](const std::string& name) {
-    // The excluded functions only serve to choose which of two functions lists processes.
+    // Skips functions that are looked up only to decide which function lists processes.
     if (!name.ends_with("Processes_v2") && name != "nvmlDeviceGetConfComputeMemSizeInfo")
       known.push_back(name);
     return nullptr;

@@ -45,8 +45,7 @@ struct MigPlace {
   friend bool operator==(const MigPlace&, const MigPlace&) = default;
 };
 
-// The causes of trouble, as far as they are handled differently. DeviceTrouble::text has the
-// details.
+// The causes of trouble that need different handling. DeviceTrouble::text has the details.
 enum class TroubleCause {
   kOther,
   kNoInstance,       // MIG is on, but there are no instances

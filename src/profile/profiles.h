@@ -52,7 +52,7 @@ struct WorkloadProfile {
 
 // Each fit scales its workloads' p so that the geometric mean of p / u is this value, the mean of
 // the 22 measured rows of the built-in catalogue. This lets measured workloads, catalogue workloads
-// and guessed parameters (core/mps_guess.h) be combined on one GPU.
+// and guessed parameters (core/values/mps_guess.h) be combined on one GPU.
 inline constexpr double kPressurePerActivity = 0.72;
 
 // Seconds per iteration when the workload runs alone. Empty if the number of iterations is unknown.

@@ -17,10 +17,11 @@ struct WaitingJob {
   std::string why;  // one line
 };
 
-// Returns the job's comment without CARMA's part about waiting, which follows any about retries.
+// Returns the job's comment without CARMA's part about waiting, which follows any part about
+// retries.
 std::string_view WithoutWait(std::string_view admin_comment);
 // Returns the job's comment with `wait` as its part about waiting. Empty if a person wrote the
-// comment, which is kept.
+// comment, which must then stay unchanged.
 std::optional<std::string> WithWait(std::string_view admin_comment, std::string_view wait);
 // Returns true if the comment says that the job is still waiting. node: only if it waits on this
 // node.
@@ -32,7 +33,7 @@ std::string WithNodeName(std::string text, std::string_view node);
 
 // Sets a job's comment once the job has waited for a while, then updates it at most once a minute
 // if the text has changed. Once the job stops waiting, replaces the comment with the total waiting
-// time. A job that waits from the beginning may have a comment that was set before a restart.
+// time. A job that already waits at the beginning may have a comment from before a restart.
 class WaitComments {
  public:
   using Moment = std::chrono::steady_clock::time_point;
@@ -54,7 +55,7 @@ class WaitComments {
   struct Known {
     Moment since, told;
     std::string text;    // empty: no comment
-    bool early = false;  // waited from the beginning
+    bool early = false;  // already waited at the beginning
     bool waits = true;
     bool forgotten = false;
   };

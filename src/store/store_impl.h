@@ -134,7 +134,7 @@ struct Store::Impl {
     return {added.id, added.base.Difference(spec)};
   }
 
-  // Keeps the others, because every user's next description would become a new template.
+  // Keeps the other templates; otherwise every user's next description would become a new one.
   void ForgetLostTemplates() {
     std::erase_if(templates, [this](const auto& each) {
       const Use found(Prepared("SELECT 1 FROM template WHERE id=?"));

@@ -37,7 +37,8 @@ std::set<std::uint32_t> GuardedProbe::LeftOut() const {
 ReadResult<std::vector<DeviceInfo>> GuardedProbe::Devices() {
   reader_.reset();
   closed_.reset();
-  // The caller may not recognise a GPU that is set aside, and then never reads it.
+  // Also tries the GPUs that are set aside, because a caller that does not recognise such a GPU
+  // never reads it.
   for (auto at = aside_.begin(); at != aside_.end();) {
     const bool answers = !alone_.contains(at->first) && AnswersAgain(at->first, at->second);
     at = answers ? aside_.erase(at) : std::next(at);

@@ -174,7 +174,7 @@ TEST(SpankTail, DoesNotWaitForAStoppedChild) {
   ::close(ends[0]);
 }
 
-// The daemon needs longer for its first response than a verdict may take.
+// The first request alone takes longer (5 s) than the plug-in waits for a verdict (4 s).
 TEST(SpankLease, WaitsForTheRequeueOnceCarmadIsBack) {
   std::string folder = ::testing::TempDir() + "/carma-spank-XXXXXX";
   ASSERT_NE(::mkdtemp(folder.data()), nullptr);
