@@ -42,8 +42,8 @@ struct JobReturn {
   std::int64_t claim_gib = 0;  // the new claim; 0: unchanged
   std::string comment;         // for sacct, one line; contains kNodePlace (waits.h) until Begun()
   // The node that the job is being moved off; empty if it is not being moved. Slurm cannot change
-  // the excluded nodes of a running job, so CARMA excludes this one once the job is back in Slurm's
-  // queue.
+  // the excluded nodes of a running job, so CARMA excludes this node once the job is back in
+  // Slurm's queue.
   std::string exclude;
   bool on_hold = false;  // a user held the job while it ran, so it is not released
   ReturnStep step = ReturnStep::kAsked;
