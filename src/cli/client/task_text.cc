@@ -206,7 +206,7 @@ void AddSharing(const TaskView& task, std::int64_t now_ms, Facts& facts) {
 void AddSlots(const TaskView& task, std::int64_t now_ms, Facts& facts) {
   if (!task.checkpoint_signal.empty())
     facts.Add("Save signal", base::Printable(task.checkpoint_signal, 20));
-  if (task.no_slots) facts.Add("Slots", "excepted");
+  if (task.no_slots) facts.Add("Time slices", "exempt");
   if (task.checkpoints > 0)
     facts.Add("Checkpoints",
               "saved one and left its GPUs " + base::Counted(task.checkpoints, "time"));

@@ -25,6 +25,8 @@ TEST_F(TaskTextTest, FactsShowTheEndOfTheTimeSlice) {
   const std::string leaving = TaskFacts(task, kNow);
   EXPECT_THAT(leaving, ::testing::HasSubstr("  Leaves by     "));
   EXPECT_THAT(leaving, ::testing::Not(::testing::HasSubstr("Slice ends")));
+  task.no_slots = true;
+  EXPECT_THAT(TaskFacts(task, kNow), ::testing::HasSubstr("  Time slices   exempt\n"));
 }
 
 TEST_F(TaskTextTest, FactsKeepPredictedPromisedAndMeasuredApart) {
