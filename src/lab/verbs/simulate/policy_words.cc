@@ -185,8 +185,8 @@ constexpr Word kWords[] = {
      Sets<AT(above.placing)>},
     {{"gres", "carma, gpu or shard",
       "what Slurm allocates: carma = GiB of a server's GPU memory (CARMA places the tasks); gpu = "
-      "whole GPUs; shard = GiB on each GPU, shared by streams unless a later keyword changes it "
-      "(gpu and shard: Slurm without CARMA)"},
+      "whole GPUs; shard = GiB on each GPU, shared by streams unless a later keyword sets "
+      "another method (gpu and shard: Slurm without CARMA)"},
      SetGres},
     {{"spread", "true or false",
       "whether Slurm chooses the least loaded server instead of the first one"},

@@ -172,8 +172,8 @@ void AddExport(Syntax trace, Context& context) {
       .Excludes(file);
   AddCatalogueOption(verb, flags->source.workloads);
   verb.AddOption("--as", "FORM", flags->as,
-                 "jobs (CSV, default), or only jobs that ran as tasks (CSV to replay or simulate) "
-                 "or script (sh)");
+                 "jobs (CSV, default); tasks (CSV to replay or simulate) and script (sh) omit jobs "
+                 "that never ran");
   verb.AddOption(
       "--estimate", "NAME", flags->estimate,
       "memory requested in the script: oracle (default), horus, faketensor, gpumemnet, none");
