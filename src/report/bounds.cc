@@ -23,7 +23,7 @@ struct Turn {
   double change = 0;
 };
 
-// The bound is linear between two turns, so it reaches its maximum at one of them.
+// The bound is linear between two such times, so it reaches its maximum at one of them.
 double AreaBound(std::span<const BoundTask> tasks, double capacity,
                  const std::function<double(const BoundTask&)>& work_per_s) {
   std::vector<Turn> turns;

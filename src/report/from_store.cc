@@ -170,8 +170,8 @@ void StoreRun::Add(const store::EndedAttempt& attempt) {
 }
 
 // Finds the stored attempt for each attempt known from events. If all attempts are stored, they are
-// matched in order. Otherwise, a stored attempt matches if it held its GPUs when the other one
-// started.
+// matched in order. Otherwise, a stored attempt matches if it held its GPUs when the attempt from
+// the events started.
 void StoreRun::TakeAccounts(const Life& life) {
   std::vector<Attempt>& attempts = run_.tasks[life.task].attempts;
   std::map<int, const store::EndedAttempt*> ran;  // by number

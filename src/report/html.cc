@@ -77,7 +77,7 @@ bool WantsLetters(std::span<const Report> reports) {
          std::ranges::all_of(reports, is_named);
 }
 
-// When the run was recorded; the axes begin at this time.
+// When the run was recorded. The time axes begin at its first submission.
 std::string RecordedText(const Metrics& metrics, const std::optional<Clock>& clock) {
   if (metrics.executed == 0) return "recorded";
   if (clock) {

@@ -42,7 +42,8 @@ struct Attempt {
   AttemptEnd end = AttemptEnd::kSucceeded;
   std::vector<int> gpus;                 // indices into RunRecord::gpus, ascending
   std::optional<double> promised_mib{};  // on each GPU; empty if none or unknown
-  // After this attempt, how long the task had ended before a user requeued it. Not waiting time.
+  // Time from the task's end after this attempt until a user requeued it. Does not count as
+  // waiting.
   core::Duration out_of_queue{};
   // When the task began to wait for its next attempt.
   core::Time WaitsFrom() const { return ended + out_of_queue; }
