@@ -52,7 +52,7 @@ struct Server {
 using Servers = std::deque<Server>;
 
 // The key of a group: its workload, CPU cores, GPU type, QOS, account, user (if relevant),
-// predicted memory, activity, sensitivity, pressure, grain and run time.
+// predicted memory, activity, sensitivity, pressure, kernel size and run time.
 using AlikeKey =
     std::tuple<const trace::Workload*, std::optional<double>, std::string, std::string, std::string,
                std::uint32_t, std::int64_t, double, double, double, double, std::int64_t>;
@@ -90,9 +90,9 @@ class Candidates {
   // True if this server could take a task of the group when empty.
   bool CouldTake(Alike& alike, std::uint32_t server) const;
   bool AnyCould(Alike& alike, std::optional<std::uint32_t> except = {}) const;
+  using IsFree = std::function<bool(std::uint32_t)>;
   // Returns as many free servers (`is_free`) of one kind as the task needs, or an empty list if
   // there are too few.
-  using IsFree = std::function<bool(std::uint32_t)>;
   std::vector<std::uint32_t> WholeServersFor(const Job& job, const IsFree& is_free) const;
 
  private:

@@ -40,7 +40,8 @@ class NodeCounts {
   // fit on an empty node.
   std::optional<base::Time> FitsFrom(std::uint32_t node, const CountAsked& asked,
                                      base::Time now) const;
-  // True if `asked` would still fit at time `at` after booking `other`, which runs longer.
+  // True if `other` fits now and leaves enough for `asked` at time `at`. Assumes that `other` runs
+  // past `at`.
   bool FitsBeside(std::uint32_t node, const CountAsked& asked, base::Time at,
                   const CountAsked& other) const;
 

@@ -123,7 +123,7 @@ core::Profile Predictions::ProfileOf(const Job& job) {
   const double of_duration = wrong(options.duration_sigma);
   core::Profile profile;
   const double fastest_here = layout_.servers()[job.node].fastest;
-  // Without an estimator, the grain comes from the catalogue.
+  // Without an estimator, the kernel size (grain) comes from the catalogue.
   profile.grain = core::GrainOf(workload.traits);
   if (appraiser_) profile = Appraised(workload, job.uid).profile;
   // The known run time applies to the fastest GPU in the cluster.

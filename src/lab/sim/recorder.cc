@@ -21,8 +21,8 @@ void Series::Close() {
   pieces_.push_back(open_);
   open_ = {.at = since_};
   if (pieces_.size() < std::max<std::size_t>(limit_, 2)) return;
-  // Merges pairs of pieces, which halves their number. No piece added later, except the last, is
-  // shorter than the mean of the merged ones.
+  // Merges pairs of pieces, which halves their number. From now on, each new piece except the last
+  // is at least as long as the mean of the merged pieces.
   const base::Duration whole = since_ - pieces_.front().at;
   std::vector<Piece> joined;
   joined.reserve(pieces_.size() / 2 + 1);

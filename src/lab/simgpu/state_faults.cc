@@ -167,8 +167,8 @@ Result<Fault> Server::FaultOn(std::int32_t gpu, const char* function) {
   CARMA_TRY(CheckFile());
   const std::vector<Fault> faults = CARMA_TRY(Faults());
   Fault worst;
-  // A missing driver hides all other faults, and a hanging driver all faults but that one. Wrong
-  // readings have the lowest priority.
+  // A missing driver hides all other faults. A hanging driver hides all faults except a missing
+  // driver. Wrong readings have the lowest priority.
   static constexpr std::array kWorstFirst{FaultKind::kVanish, FaultKind::kHang, FaultKind::kLost,
                                           FaultKind::kError};
   const auto rank = [](FaultKind kind) {

@@ -49,9 +49,9 @@ struct Arrival {
   std::string group;          // full path of the process's control group; empty: none
 };
 
-// A memory limit for a control group and its descendants on one GPU.
 inline constexpr int kMaxGroupLimits = 256;
 inline constexpr std::size_t kGroupBytes = 256;
+// A memory limit for a control group and its descendants on one GPU.
 struct GroupLimit {
   char group[kGroupBytes];  // full path; empty: this entry is free
   std::int32_t gpu;         // place number

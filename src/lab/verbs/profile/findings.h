@@ -50,14 +50,14 @@ std::vector<TypeFindings> FindingsOf(std::span<const ProfiledWorkload> workloads
 std::optional<KnownTime> KnownTimeOf(const ProfiledWorkload& workload, const std::string& gpu_type,
                                      std::span<const MeasuredRun> runs);
 
-// Returns a process's slowdown while all its neighbours compute. Assumes full speed while no
-// neighbour computes, and that each computing neighbour adds the same amount to the slowdown. Empty
-// if the process ran alongside others only briefly. time_s: solo computing time. others: the
-// neighbours' computing intervals, in any order.
 struct Interval {
   double from_s = 0;
   double to_s = 0;
 };
+// Returns a process's slowdown while all its neighbours compute. Assumes that the process runs at
+// full speed while no neighbour computes, and that each computing neighbour adds the same amount to
+// the slowdown. Empty if the process ran alongside others only briefly. time_s: solo computing
+// time. others: the neighbours' computing intervals, in any order.
 std::optional<double> SlowdownOf(double time_s, const Interval& own,
                                  std::span<const Interval> others, std::size_t neighbours);
 

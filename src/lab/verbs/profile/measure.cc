@@ -29,7 +29,8 @@ constexpr std::int64_t kLeastLookNs = 20'000'000;
 constexpr std::int64_t kOthersPatienceNs = 5'000'000'000;
 constexpr std::size_t kMaxOutput = std::size_t{256} << 20;
 
-// This process's environment as "NAME=value", with the variables in `wanted` set or replaced.
+// This process's environment as "NAME=value", without CUDA_MPS_* variables and with those in
+// `wanted` set or replaced.
 std::vector<std::string> EnvironmentWith(const std::map<std::string, std::string>& wanted) {
   std::vector<std::string> list;
   for (char** each = environ; *each != nullptr; ++each) {

@@ -165,7 +165,7 @@ Result<Unit> RunTraceExport(Context& context, const ExportFlags& flags) {
     return Invalid("--command: needs --as script");
   LoadedJobs loaded =
       CARMA_TRY(history ? LoadHistory(context, flags) : LoadJobs(context, flags.source));
-  // Tasks and scripts are loads to run.
+  // Tasks and scripts are meant to be run, so they exclude jobs that never ran.
   const std::size_t never_ran =
       flags.as == "jobs" ? 0 : std::erase_if(loaded.trace.jobs, trace::NeverRan);
   if (loaded.trace.jobs.empty()) return Invalid("none of the jobs ever ran");
