@@ -61,8 +61,8 @@ struct Context {
 //   2. the pilot socket of this process's job (client_socket.h)
 //   3. the socket in the configuration that a daemon of this user would read
 //   4. the socket of the user's own daemon (config::OwnSocketPath), if it exists
-//   5. /run/carma/carmad.sock, if it exists, root's carmad has run since the machine started, or
-//      the user is root
+//   5. /run/carma/carmad.sock, if it exists, or if root's carmad has run since the machine started,
+//      or if the user is root
 //   6. the socket of the user's own daemon, although it does not exist yet
 std::string DefaultSocketPath();
 

@@ -62,8 +62,8 @@ class Syntax {
   Syntax Footer(const std::string& text) const;    // examples, below the help
   Syntax OnRun(std::function<void()> work) const;  // called after parsing
   Syntax NeedsVerb() const;                        // one subverb is required
-  // At most one of the subverbs added so far, and then none of the verb's own options added so far,
-  // which the subverb would ignore.
+  // Allows one of the subverbs added so far, or none. A subverb excludes the verb's own options
+  // added so far, because it would ignore them.
   Syntax TakesVerb() const;
   // names: "-n,--limit", or "tasks" for an argument. value: placeholder in the help; if empty, it
   // follows from T. T is a string or number, or an optional or vector of these (syntax.cc).

@@ -59,7 +59,8 @@ constexpr std::pair<std::string_view, std::string_view> kForeignVerbs[] = {
     {"tail", "logs -f"}, {"jobs", "list"},   {"info", "show"},     {"unhold", "release"},
     {"pause", "hold"},   {"retry", "redo"},  {"rerun", "redo"},    {"resubmit", "redo"},
     {"prio", "priority"}};
-// Options of other programs that are spelled too differently from CARMA's to be suggested.
+// Options of other programs, each with CARMA's option. The spellings differ too much for a search
+// for similar options to find it.
 constexpr std::pair<std::string_view, std::string_view> kForeignOptions[] = {
     {"--gpu-memory", "--gpu-mem"},
     {"--depends-on", "--dependency"},
@@ -186,7 +187,7 @@ std::string UnknownWord(const CLI::App& app, const CLI::App& verb, const std::st
       std::ranges::find(kForeignOptions, option, [](const auto& each) { return each.first; });
   if (foreign != std::end(kForeignOptions) && std::ranges::count(known, foreign->second) > 0)
     return fmt::format("unknown option {}, did you mean {}?", option, foreign->second);
-  // Every letter resembles some short name.
+  // Nothing is suggested for a single letter, because every letter resembles some short option.
   const std::string meant = word.starts_with("--") ? base::Suggestion(option, known) : "";
   return fmt::format("unknown option {}{}", base::Printable(option, 60), meant);
 }
@@ -329,7 +330,7 @@ int RunCarma(int argc, const char* const* argv, Context& context, const Program&
       "  carma list\n"
       "  carma logs -f\n"
       "Exit code: 0 success, 1 failure, 2 usage error. Details: carma VERB --help.");
-  // Called before the verb runs. Otherwise, --csv would be ignored.
+  // Rejects --csv together with --json before the verb runs. Otherwise, --csv would be ignored.
   app.parse_complete_callback([&app, &context] {
     const CLI::Option* csv = app.get_subcommands().front()->get_option_no_throw("--csv");
     if (context.json && csv != nullptr && csv->count() > 0)

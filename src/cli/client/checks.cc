@@ -248,8 +248,8 @@ void WarnOfDevices(const task::TaskSpec& spec, Warnings& warnings) {
   }
 }
 
-// Docker's daemon starts containers, so a detached one is no process of the task. Podman may move
-// one out of the task's control group.
+// Docker's daemon starts containers, so a detached container is not among the task's processes.
+// Podman may move a container out of the task's control group.
 void WarnOfDetached(const task::TaskSpec& spec, Warnings& warnings) {
   const std::vector<std::string>& words = spec.command;
   const std::size_t run = words.size() > 1 && words[1] == "container" ? 2 : 1;
@@ -284,8 +284,8 @@ void WarnOfOrder(const task::TaskSpec& spec, Warnings& warnings) {
   }
 }
 
-// Options that have no effect on a task without GPUs, each with a test for whether it was given.
 using Spec = const task::TaskSpec&;
+// Options that have no effect on a task without GPUs, each with a test for whether it was given.
 constexpr std::array<std::pair<std::string_view, bool (*)(Spec)>, 10> kGpuOptions{{
     {"gpu-mem", [](Spec spec) { return spec.memory_mib.has_value(); }},
     {"gpu-memory-min", [](Spec spec) { return spec.gpu_memory_min_mib.has_value(); }},

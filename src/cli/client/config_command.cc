@@ -79,7 +79,7 @@ std::string ShowText(const config::Loaded& loaded, const std::vector<config::Key
     const config::Origin& value = loaded.origins.at(key.name);
     std::string line = key.name.substr(dot + 1) + " = " + value.value;
     // This default depends on the mapper and the sharing method. A value in a configuration file
-    // would apply to all of them, so the line is commented out.
+    // would apply to every mapper and method, so the line is commented out.
     if (value.where == "default" && config::FollowsMapper(key.name)) line.insert(0, "# ");
     if (origin) {
       line.resize(std::max(line.size(), width), ' ');

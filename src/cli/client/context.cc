@@ -279,7 +279,7 @@ Result<Settings> WithTasksResolved(Context& context, Settings settings) {
     if (!dependency) continue;
     for (const std::string_view list : base::Split(value, ',')) {
       std::vector<std::string_view> words = base::Split(list, ':');
-      // A wrong word is reported as it was typed.
+      // An unknown kind of dependency is passed on as typed, so that the error message shows it.
       if (!base::FromWord<core::DependencyKind>(words[0])) words = {list};
       meant += (meant.empty() ? "" : ",") + std::string(words[0]);
       for (std::size_t i = 1; i < words.size(); ++i) {

@@ -146,7 +146,7 @@ Result<Unit> ShowLog(Context& context, const api::TaskView& task, const LogsFlag
       return seen != nullptr && (HasStarted(now) || HasEnded(now));
     }));
     if (!HasStarted(now)) return std::unexpected(Unreadable(opened.error(), now, path));
-    // A task that appends keeps the old output, which may be long.
+    // A task that appends to its file keeps the old output, which may be long.
     if (flags.lines && reader.Open()) CARMA_TRY(reader.SkipToLast(*flags.lines));
   }
   if (follow) return Follow(context, task.id, reader, path);

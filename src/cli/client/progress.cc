@@ -66,7 +66,8 @@ std::string TextOf(const task::Progress& progress) {
     text += fmt::format("epoch {}, ", *progress.epoch);
   text += fmt::format("{} {}", progress.unit, *progress.done);
   if (progress.total) text += fmt::format(" of {}", *progress.total);
-  // The current epoch may not be complete. The line below shows the fraction of the run.
+  // Omits the percentage of epochs if the fraction of the run is known. The current epoch may be
+  // unfinished, and the line below shows the exact fraction.
   if (progress.total && !(progress.unit == "epoch" && progress.run_fraction))
     text += fmt::format(" ({:.1f} %)", *progress.fraction() * 100);
   if (progress.rate_per_s) text += fmt::format(", {:.3g} per second", *progress.rate_per_s);

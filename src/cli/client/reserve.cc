@@ -95,7 +95,8 @@ Result<Unit> ReadWhen(const ReserveFlags& flags, base::Time now, core::Reservati
     booking.repeat = *repeat;
   }
   if (!flags.to.empty() && booking.repeat != core::Repeat::kOnce) {
-    // All periods end at the time of day of --to, even if the clock changes during the first one.
+    // All periods end at the time of day of --to, even if daylight saving time begins or ends
+    // during the first one.
     const auto local = base::Calendar::OfServer();
     booking.length +=
         local.AheadOfUtc(booking.from + booking.length) - local.AheadOfUtc(booking.from);

@@ -23,7 +23,8 @@ Words States() {
   return names;
 }
 
-// Names of the memory columns in descriptions and catalogues.
+// Values of --rad-estimate and --estimate, which choose a memory estimate from a .rad file or a
+// catalogue.
 constexpr std::string_view kMemoryColumns = "oracle,horus,faketensor,gpumemnet,none";
 
 // The first word of each enum value.

@@ -25,8 +25,8 @@ enum class Last { kTask, kArray };
 // "@" requires a call to the daemon.
 Result<std::vector<std::uint64_t>> ResolveTasks(Context& context, std::vector<std::string> words,
                                                 Last last = Last::kTask);
-// Returns the settings with "@" and ranges in dependencies replaced by numbers: "afterok:12:13".
 using Settings = std::vector<std::pair<std::string, std::string>>;
+// Returns the settings with "@" and ranges in dependencies replaced by numbers: "afterok:12:13".
 Result<Settings> WithTasksResolved(Context& context, Settings settings);
 // The caller's user name, or the UID if the user has no name.
 std::string OwnUserName();

@@ -59,8 +59,8 @@ struct DaemonFacts {
   Result<api::StatusView> status;
   std::vector<api::GpuView> gpus;  // from the daemon; empty if there was no answer
   std::int64_t asked_ms = 0;       // this process's time when `status` arrived
-  // State folder of the GPUs simulated by carmad --simulate, which the configuration does not
-  // contain. Empty unless the daemon runs with --simulate.
+  // State folder of the GPUs that carmad --simulate simulates. The configuration does not contain
+  // this path. Empty unless the daemon runs with --simulate.
   std::string simulated_state = {};
 };
 // told: earlier findings; settings that they already report are not reported again.

@@ -20,7 +20,7 @@
 namespace carma::cli {
 namespace {
 
-// The default folders in which CUDA programs look for NVIDIA's control daemon. With protocol 3,
+// The default folders in which CUDA programs look for NVIDIA's control daemon. With MPS protocol 3,
 // root uses the second one.
 constexpr const char* kStrangersDirs[] = {"/tmp/nvidia-mps", "/run/nvidia-mps"};
 constexpr const char* kLock = "/control_lock";

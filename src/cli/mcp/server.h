@@ -17,8 +17,8 @@ struct McpRan {
 
 class McpServer {
  public:
-  // run: runs `carma WORDS…`. changes: also offer the submit and cancel tools.
   using Run = std::function<McpRan(const std::vector<std::string>& words)>;
+  // run: runs `carma WORDS…`. changes: also offer the submit and cancel tools.
   McpServer(Run run, bool changes, std::string version);
 
   // Answers one message, a line of JSON-RPC 2.0. Returns empty for a notification, which has no

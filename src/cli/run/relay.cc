@@ -22,7 +22,8 @@ using Kind = AttachMessage::Kind;
 constexpr std::size_t kPortion = 4096;
 constexpr int kForegroundLookMs = 300;
 
-// True if `fd` is not this process's controlling terminal.
+// True if this process is in the foreground of the terminal `fd`, or if `fd` is not its controlling
+// terminal.
 bool IsForeground(int fd) {
   const pid_t group = ::tcgetpgrp(fd);
   return group < 0 || group == ::getpgrp();
@@ -46,8 +47,8 @@ class Carrier {
     if (!socket_.Send(hello, streams_.terminal ? -1 : streams_.in)) socket_.Close();
   }
 
-  // Takes the terminal while this process is in the foreground, where keys can be read. The kernel
-  // stops a background process that reads a terminal or changes its mode.
+  // Takes the terminal while this process is in the foreground, and returns true if keys can be
+  // read. The kernel stops a background process that reads a terminal or changes its mode.
   bool HasTerminal() {
     if (!streams_.terminal) return false;
     const bool front = IsForeground(streams_.in);

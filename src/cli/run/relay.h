@@ -42,8 +42,8 @@ class CaughtSignals {
   CaughtSignals& operator=(const CaughtSignals&) = delete;
   int fd() const { return fd_.get(); }
   // Returns the next signal, or 0 if there is none. With `stops`, Ctrl-Z stops this process during
-  // the call. Once continued, the call returns SIGWINCH, because the terminal may have been resized
-  // in the meantime.
+  // the call. Once the process continues, the call returns SIGWINCH, because the terminal may have
+  // been resized in the meantime.
   int Take(bool stops = true);
   // Like Take(false), but waits up to `patience` for a signal.
   int Wait(std::chrono::milliseconds patience);

@@ -94,7 +94,7 @@ class Runner {
     exit_code_ = kExitFailure;
     if (end.last && end.last->kind == AttachMessage::Kind::kEnded)
       exit_code_ = end.last->signal != 0 ? 128 + end.last->signal : end.last->number;
-    // This side of the connection is closed. When this program exits, the task gets SIGHUP, as if
+    // The connection failed on this side, so this program exits. The task then gets SIGHUP, as if
     // its terminal had been closed.
     if (end.ours) {
       context_.Fail(*end.ours);
