@@ -144,7 +144,8 @@ std::vector<DependentTask> WithDependents(const std::vector<std::uint64_t>& ids,
       return again.contains(TaskOf(other));
     };
     if (std::ranges::any_of(task->dependencies, resubmitted)) {
-      // Tasks that are no longer in the history are not known to the daemon either.
+      // Omits dependencies on tasks that are no longer in the history, because the daemon does not
+      // know them either.
       std::ranges::copy_if(task->dependencies, std::back_inserter(each.waits_for),
                            [&](const std::string& on) { return by_id.contains(TaskOf(on)); });
       again.insert(id);

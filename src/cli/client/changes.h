@@ -28,8 +28,8 @@ struct DependentTask {
   friend bool operator==(const DependentTask&, const DependentTask&) = default;
 };
 // Returns these tasks, and all tasks in `tasks` that depend on them directly or indirectly. Each
-// task comes after its dependencies. waits_for lists all dependencies of a task that depends on a
-// resubmitted one, and is empty for any other task.
+// task comes after its dependencies. For a task that depends on a resubmitted one, waits_for lists
+// all dependencies that are still in the history. For any other task, it is empty.
 std::vector<DependentTask> WithDependents(const std::vector<std::uint64_t>& ids,
                                           const std::vector<api::TaskView>& tasks);
 // Adds the dependencies to the changes. renewed: the new number of each resubmitted task; other

@@ -160,8 +160,8 @@ Result<std::vector<std::uint64_t>> ChosenOf(Context& context, const ChangeFlags&
   return ids;
 }
 
-// Warns about tasks that depended on one of these tasks, directly or indirectly, and were cancelled
-// because it did not end as required. They stay cancelled.
+// Warns about cancelled tasks that depended on one of these tasks, directly or indirectly. They
+// were cancelled because that task did not end as required, and they stay cancelled.
 void WarnOfCancelledDependents(Context& context, std::span<const std::uint64_t> requeued) {
   const auto page = ListTasks(
       context.client(), {.states = "cancelled", .user = "", .limit = 1000, .newest_first = true});

@@ -197,7 +197,7 @@ void Tell(Context& context, const std::string& path, const std::vector<ConfigVal
 }
 
 // The error for a file with inline tables, quoted names or a byte order mark. WithValues() does not
-// recognise the keys in it and sets them twice.
+// recognise the keys in such a file and would set them a second time.
 Result<Unit> OtherNotation(const std::string& path, const std::vector<ConfigValue>& changed) {
   std::string lines;
   for (const auto& [name, value] : changed)

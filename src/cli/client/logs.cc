@@ -125,7 +125,7 @@ Result<Unit> ShowLog(Context& context, const api::TaskView& task, const LogsFlag
   OutputReader reader(path);
   const bool follow = flags.follow && !HasEnded(task);
   auto opened = reader.Open();
-  // Another task or program wrote this file.
+  // If the task has not started, another task or program wrote this file.
   const bool stale = opened && (!HasStarted(task) || !NeverStarted(task).empty());
   if (stale) {
     reader = OutputReader(path);

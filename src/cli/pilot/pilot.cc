@@ -414,8 +414,8 @@ class Pilot {
       over_ = true;
       return;
     }
-    // If the daemon exited because the job is ending, this process receives the same signal,
-    // perhaps slightly later.
+    // If a signal at the end of the job made the daemon exit, this process receives that signal
+    // too, perhaps slightly later.
     TakeSignal(signals_.Wait(kLook));
     if (leave_by_) return;
     Say("carmad exited: {}; restarting it", carmad_.end());
