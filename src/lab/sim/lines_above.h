@@ -32,7 +32,7 @@ class LinesAbove {
 
   // The first `most` waiting tasks. In fair order, the user with the smallest share goes first, as
   // in a server's own queue (docs/server/policies.md). Running tasks and the tasks already in the
-  // result count as if they will run for another hour.
+  // result count as if they would run for another hour.
   std::vector<Waiting> First(std::size_t most, core::Time now) const;
 
   // Charges the user at this rate for the GPUs that the task holds, from now until Release().

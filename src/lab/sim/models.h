@@ -69,9 +69,9 @@ struct Stopping {
 
 // The defaults follow the two measured A100 runs in docs/inside/simulator.md. A task allocates
 // nothing for about 14 s (imports, CUDA context, first batch), and then holds its full memory, the
-// plateau, until it ends. If the allocation fails, the process exits about 8 s later. Running tasks
-// never crash, because they have already allocated all their memory, unless the options below let
-// them grow.
+// plateau, until it ends. If the allocation fails, the process exits about 8 s later. Unless the
+// options below let it grow, a running task never crashes, because it has already allocated all its
+// memory.
 struct MemoryModel {
   base::Duration load{14'000};        // launch to first allocation
   base::Duration crash_delay{8'000};  // failed allocation to process exit

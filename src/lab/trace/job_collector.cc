@@ -166,7 +166,8 @@ Result<JobTrace> JobCollector::Finish(std::string_view format, LineReader& lines
     std::ranges::sort(trace_.jobs, earlier);
   trace_.format = format;
   if (dated) trace_.start_ms = clock;
-  // Times beyond one year count from 1970, not from the start of the trace.
+  // If even the first job comes later than one year, the times count from 1970, not from the start
+  // of the trace.
   if (dated || trace_.jobs.front().submit > kMaxSubmission) StartAtFirstJob(trace_);
   trace_.sha256 = lines.Sha256Hex();
   return std::move(trace_);

@@ -34,7 +34,7 @@ struct Draw {
   double span_s = 0;  // between its first and last submission
   double cv = 0;
   Profile profile{};
-  // Mean number of busy GPUs that the jobs need.
+  // Mean number of GPUs that the jobs keep busy.
   double Gpus() const {
     return span_s > 0 ? gpu_seconds / span_s : std::numeric_limits<double>::infinity();
   }

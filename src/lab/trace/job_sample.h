@@ -18,7 +18,7 @@ Result<Unit> KeepJobs(JobTrace& trace, const std::function<bool(const Job&)>& wa
 
 struct SampleOptions {
   int gpus = 4;  // number of GPUs in the server
-  // GPU time of the sample / (gpus x time span of its submissions); 1 if empty.
+  // GPU time of the sample / (gpus x time span of its submissions). An empty value means 1.
   std::optional<double> load;
   std::optional<std::size_t> tasks;  // approximate number of jobs instead of a load
   // Stretches or compresses the times of the sample (all jobs, or `tasks` of them) until it has

@@ -62,7 +62,7 @@ struct Job {
   std::int32_t line = 0;       // line in the file
   JobStatus status = JobStatus::kUnknown;
 };
-// Number of GPUs that the job needs if it shares none.
+// Number of GPUs that the job needs if it does not share them with other jobs.
 inline int WholeGpus(const Job& job) {
   return (job.gpu_milli + 999) / 1000;
 }

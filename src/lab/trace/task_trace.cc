@@ -23,7 +23,8 @@ Result<TaskTrace> ParseTrace(std::string_view csv, std::string_view path) {
                     (other ? " (for a cluster trace, run 'carma trace map' first)" : ""));
   }
   if (table->size() == 0) return Invalid(where + ": no tasks");
-  // A job table may name workloads too. Its tasks would silently last as long as in the catalogue.
+  // A job table may name workloads too. Without this error, the catalogue's durations would
+  // silently replace those in the table.
   if (table->HasColumn("duration_s") && !table->HasColumn("solo_s"))
     return Invalid(where +
                    ": column 'duration_s' would be ignored; call it 'solo_s', or run "

@@ -1,8 +1,8 @@
 // Ensures that no process started by `carma profile` outlives it. Each program runs under a keeper:
-// a `carma` process with a hidden argument that adopts the program's orphans. A pipe connects the
-// keeper with `carma profile`. When `carma profile` ends, even by SIGKILL, the kernel closes the
-// pipe, and the keeper terminates the program and all its orphans. The keeper also records when its
-// program starts and exits, so a slow reader does not skew the measurement.
+// a `carma` process that is started with a hidden argument and adopts the program's orphans. A pipe
+// connects the keeper with `carma profile`. When `carma profile` ends, even by SIGKILL, the kernel
+// closes the pipe, and the keeper terminates the program and all its orphans. The keeper also
+// records when its program starts and exits, so a slow reader does not skew the measurement.
 #pragma once
 
 #include <sys/types.h>

@@ -61,7 +61,7 @@ bool SetHistory(Draft& draft, const std::string& value) {
 }
 
 // Falls back to the configured estimator if no keyword selects one. Users of the published system
-// specify the memory that their tasks need, so its default is "oracle".
+// specify the memory that their tasks need, so the default is "oracle" under its rules.
 void ChooseEstimator(Draft& draft) {
   const config::Settings& settings = draft.settings;
   if (draft.estimator.empty())
