@@ -50,8 +50,8 @@ void Ends::Forget(core::TaskId id) {
 
 // ---- why attempts ended ----
 
-// True if other evidence could still explain why the attempt ended. False if carmad ended it, if it
-// succeeded, or if its output contains an out-of-memory message.
+// True if other evidence could still explain why the attempt ended. False if the cause is known:
+// the attempt succeeded, was lost, was ended by carmad, or ran out of host or GPU memory.
 bool Ends::IsOpen(const task::ShimEvent& event, const core::TaskRecord& record) const {
   return record.attempt->number == event.attempt && !event.lost && !event.host_oom &&
          (event.exit_code != 0 || event.signal != 0) &&

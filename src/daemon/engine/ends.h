@@ -42,8 +42,8 @@ class GpuEvidence {
                        std::function<void(const std::string& trouble)> call) {
     call("");
   }
-  // Calls `call` once a reading that began after this request has completed or is overdue, but
-  // never before this function returns.
+  // Calls `call` when the next reading completes or is overdue, but never before this function
+  // returns. A reading that is already in progress does not count.
   virtual void AfterNextReading(std::function<void()> call) = 0;
 };
 
@@ -56,14 +56,14 @@ class Ends {
   // Must be called before this daemon writes to the store.
   Result<Unit> Open();
 
-  // When the attempt reported by this kExited or kLaunchFailed ended; empty if it has just ended.
+  // When the attempt ended, according to this kExited or kLaunchFailed; empty if it has just ended.
   // If it ended at an unknown time while no carmad was running, returns when carmad last wrote to
   // the store. Its user is not charged for the time since then.
   std::optional<base::Time> EndOf(const task::ShimEvent& event) const;
 
   // Handles the end of an attempt, as reported by its shim (kExited). Posts the end immediately if
-  // the task's output explains it or no other evidence could. Otherwise first waits for the next
-  // driver reading and the MPS server's response.
+  // the task's output explains it or no other evidence could explain it. Otherwise first waits for
+  // the next driver reading and the MPS server's response.
   void Take(const task::ShimEvent& event);
 
   // Records the tasks whose memory the driver did not report, because their peaks are unreliable.

@@ -308,7 +308,8 @@ void Engine::NoteChange(const core::TaskChanged& change) {
     if (seen) next_.rows.observations.push_back(*std::move(seen));
     NoteJobReturn(record);
   }
-  // A task that is being estimated stays stored as submitted, so that a restart asks again.
+  // A task that is being estimated stays stored as submitted, so that a restarted carmad requests
+  // the estimate again.
   if (record.state == core::TaskState::kEstimating && change.moved) return;
   store::RecordRow row{record, std::move(uuids)};
   if (record.state == core::TaskState::kEstimating) row.record.state = core::TaskState::kSubmitted;
@@ -428,7 +429,7 @@ void Engine::Perform(const core::Action& action, std::vector<EstimateJob>& estim
       fields.emplace_back("why", base::WordOf(why.code));
     }
     base::LogInfo("asked_to_save", fields);
-    // The task goes by the machine's clock, but the clock of a simulated server may run faster.
+    // The task uses the machine's clock, but the clock of a simulated server may run faster.
     const auto left = clock_.RealSpan(ask->leaves_by - clock_.Now());
     launcher_.AskToSave(ask->id, ask->attempt,
                         base::SystemClock().Now() + std::chrono::floor<base::Duration>(left));

@@ -78,8 +78,9 @@ class Engine {
     return intake_.CheckQueueLimits(tasks, by);
   }
   // Checks an edit of an unfinished task's description from `was` to `wanted`, and returns the
-  // edited request. Returns the errors of Intake::CheckEdit(), and kUnavailable while the task's
-  // memory is being estimated or another change to the task is not stored yet.
+  // edited request. Returns the errors of Intake::CheckEdit(). Returns kUnavailable if the task is
+  // still being accepted, if another change to it is not stored yet, or if the edit affects a
+  // memory estimate in progress.
   Result<base::CopyOnWrite<core::TaskRequest>> CheckEdit(core::TaskId id, const task::TaskSpec& was,
                                                          const task::TaskSpec& wanted);
   // Applies the edit that CheckEdit() has just returned. If the task holds GPUs, only the changes

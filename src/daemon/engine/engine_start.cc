@@ -70,8 +70,8 @@ constexpr std::chrono::seconds kClockStep{30};
 
 // Corrects the record if the machine's clock has been set since the previous run. Otherwise the
 // change would count as run time, so running tasks could be charged for it or reach their time
-// limits. Returns true if the new times must be stored. Guesses are not stored, because they would
-// outlive a clock that is wrong only for a while.
+// limits. Returns true if the new times must be stored. Guessed times are not stored: the clock may
+// be wrong only for a while, but stored guesses would remain.
 bool Engine::FollowClock(core::TaskRecord& record) const {
   const base::Time now = clock_.Now();
   const base::Time queued = record.queued_since;
@@ -88,8 +88,8 @@ bool Engine::FollowClock(core::TaskRecord& record) const {
   if (age) {
     const double scale = clock_.Scale();
     const base::Time began = now - std::chrono::duration_cast<base::Duration>(*age * scale);
-    // The recorded start is late if carmad was down when the task started, so an actual start
-    // between the launch and the recorded start needs no correction.
+    // The recorded start is late if carmad was down when the task started. So no correction is
+    // needed if the task actually started between the launch and the recorded start.
     const base::Time launched = std::min(record.attempt->launched.value_or(*started), *started);
     step = began - std::clamp(began, launched, *started);
   }

@@ -53,10 +53,10 @@ class EstimateService {
                   estimate::AppraisalRules rules, base::Duration time_limit, Take take,
                   Read read = ReadSummaryFile);
 
-  // Estimates these jobs. Tasks without a summary do not wait for other tasks. If reading a summary
-  // takes too long, its thread is abandoned and the task is estimated without the summary. While
-  // kMostStuck abandoned threads are still hung, no more summaries are read. If `take` is set, it
-  // receives the results, in several parts and in any order.
+  // Estimates these jobs. Tasks without a summary do not wait while summaries are being read. If
+  // reading a summary takes too long, its thread is abandoned and the task is estimated without the
+  // summary. While kMostStuck abandoned threads are still hung, no more summaries are read. If
+  // `take` is set, it receives the results, in several parts and in any order.
   void Ask(std::vector<EstimateJob> jobs, Take take = nullptr);
   const estimate::AppraisalRules& rules() const { return appraiser_->rules(); }
   // Applies the new settings to later calls to Ask.

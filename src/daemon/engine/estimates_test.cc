@@ -201,7 +201,8 @@ TEST_F(EstimateServiceTest, AbandonsNoMoreThanAFewThreads) {
   EXPECT_EQ(files_->reads("/hangs/" + std::to_string(kTasks)), 0) << "it was not even opened";
   EXPECT_THAT(results_[kTasks].forecast.remarks, ElementsAre(HasSubstr("reads are still pending")));
   files_->LetGo();
-  // Files can be read again once a hung read returns. Its own result comes too late to be used.
+  // Files can be read again once a hung read returns. The result of the hung read comes too late to
+  // be used.
   bool read_again = false;
   for (int round = 0; round < 1'000 && !read_again; ++round) {
     results_.clear();

@@ -30,8 +30,9 @@ class ForecastDrift {
   // The current drifts, one sentence each, ordered by quantity and method.
   //
   // A method that predicts memory is reported while it breaks more promises than chance can
-  // explain: a report begins if the probability is below 1/1000 and ends when it is above 1/100. It
-  // is also reported while half of its tasks need less than half of the predicted memory.
+  // explain. The report begins when the probability of that many broken promises is below 1/1000,
+  // and ends when it is above 1/100. The method is also reported while half of its tasks need less
+  // than half of the predicted memory.
   //
   // A method that predicts SM activity or slowdown is reported while half of its tasks are above
   // 1.5 times the prediction or half are below 1/1.5 of it.

@@ -42,7 +42,7 @@ std::optional<store::StoredEvent> StateEvent(const core::TaskRecord& record,
       .what = std::string(core::TaskStateName(record.state)),
       .text = core::ReasonLine(launching ? record.attempt->placement_reason : record.reason)};
   if (!gpu_uuids.empty()) event.gpu_uuid = gpu_uuids.front();
-  // The event's row can name only one GPU, so the text names them if there are several.
+  // The event's row can name only one GPU. If there are several, the text names all of them.
   if (event.text.empty() && gpu_uuids.size() > 1)
     event.text = fmt::format("GPUs {}", GpuNumbers(record));
   return event;

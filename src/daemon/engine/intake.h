@@ -74,7 +74,7 @@ class Intake {
   // being stored are then refused, but tasks accepted earlier still reach the core.
   //
   // Each submission is checked separately and refused with
-  // - kInvalid if it has no tasks, names an unknown class or exceeds a limit;
+  // - kInvalid if it has no tasks, names an unknown class, exceeds a limit or names a wrong signal;
   // - kDenied if the user may not use the account;
   // - kConflict if a task can never fit, the queue is full or another submission has used the name;
   // - kNotFound if a dependency is unknown.
@@ -95,9 +95,10 @@ class Intake {
 
   // Checks an edit of an unfinished task's description from `was` to `wanted`, and returns the
   // edited request. Returns
-  // - kInvalid if a limit is exceeded;
+  // - kInvalid if the class is unknown, a limit is exceeded or a signal is wrong;
   // - kDenied if the user may not use the account;
-  // - kConflict if the task can never fit or a dependency ended in the wrong state;
+  // - kConflict if the task can never fit, a dependency ended in the wrong state, or the task has
+  //   already run longer than its new time limit;
   // - kNotFound if a dependency is unknown or not older than the task.
   Result<base::CopyOnWrite<core::TaskRequest>> CheckEdit(const core::TaskRecord& record,
                                                          const task::TaskSpec& was,
@@ -148,8 +149,8 @@ class Intake {
   Result<Unit> AcceptPiece();
   Result<std::optional<Submitted>> CheckPiece(Arrival& arrival);
   Result<Unit> PutPiece(Arrival& arrival);
-  // Refuses the submission that is being stored in pieces. Returns `why` if the store failed (kIo),
-  // and success otherwise.
+  // Refuses the submission that is being stored in pieces. Returns `why` if it is kIo, which means
+  // that the store failed; otherwise success.
   Result<Unit> GiveUpArrival(const base::Error& why);
   void TakeBack();
   bool WaitsForUntold(const std::vector<core::TaskSubmitted>& news) const;

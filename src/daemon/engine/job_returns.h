@@ -17,7 +17,7 @@ struct JobOfTask {
 };
 
 // True if another run might succeed: the last attempt ran out of memory, was hit by a neighbour's
-// fault or a GPU fault, or had to leave its GPUs.
+// fault or a device fault, or had to leave its GPUs.
 bool MayComeBack(const core::TaskRecord& record, const core::SlotRules& slots);
 // step_mib: the setting recovery.step. Returns kConflict with the reason if the job is not
 // requeued.

@@ -32,8 +32,8 @@ std::string TryMemoryLimits(const task::CgroupBase& groups, const std::vector<st
 // Returns the errors of task::MakeShimLauncher() and task::LeaseLauncher::Make().
 Result<Launching> OpenLaunching(const config::Settings& settings, const std::string& shim_path);
 
-// Tells the launcher which processes are waiting for leases. It finds granted leases by their
-// folders.
+// Tells the launcher which processes are waiting for leases. The launcher itself finds granted
+// leases by their folders.
 void WatchWaitingLeases(store::Store& store, task::LeaseLauncher& launcher);
 
 }  // namespace carma::daemon

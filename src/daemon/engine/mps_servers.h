@@ -57,8 +57,8 @@ class MpsServers {
   // Records which processes of an attempt the driver currently lists on the attempt's GPUs. Unknown
   // attempts are ignored.
   virtual void Seen(core::TaskId id, int attempt, const std::vector<pid_t>& pids) = 0;
-  // One sentence for each server whose last start failed and for each process that bypasses its
-  // task's server.
+  // One sentence for each server whose last start failed and for each task with a process that
+  // bypasses the task's server.
   virtual std::vector<std::string> Troubles() const = 0;
   // Called after GPUs have been closed. Servers without tasks exit immediately if one of their GPUs
   // is closed.

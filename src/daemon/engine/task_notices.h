@@ -48,8 +48,8 @@ class TaskNotices {
   void Leave(core::TaskId id);
   // Returns the notices for a task's new state, which must be stored together with that state.
   // Unregisters the task if it has finished. For an array, each event is reported only once, and
-  // the end when the last task ends, unless the rule asks for a notice about each task. Notices
-  // beyond the limits are returned in state kDropped.
+  // the end only when the last task ends, unless the rule asks for a notice about each task.
+  // Notices beyond the limits are returned in state kDropped.
   std::vector<store::Notice> Of(const core::TaskRecord& record, base::Time now);
 
  private:

@@ -14,8 +14,8 @@ constexpr std::string_view kEqual = "equal";
 // display server, which opens every GPU, would keep tasks from ever having a GPU to themselves.
 constexpr std::int64_t kDisplayMib = 512;
 
-// in_group: the driver reports the memory of the process's whole control group instead of the
-// process's own memory.
+// in_group: true if the driver reports the memory of the process's whole control group instead of
+// the process's own memory.
 void AddProcess(const gpu::ProcessUse& process, bool in_group, TaskUse& task) {
   task.used_mib += in_group ? 0 : process.used_mib.value_or(0);
   task.pids.push_back(process.pid);

@@ -41,8 +41,8 @@ std::vector<gpu::DeviceInfo> RecognisedGpu(gpu::GpuEntries now, gpu::GpuEntries 
   if (now.front().trouble.cause == gpu::TroubleCause::kHiddenInstances &&
       (before.empty() || !before.front().mig))
     return {now.begin(), now.end()};
-  // An entry that may stand for several instances is replaced only if all others were known before.
-  // Otherwise the GPU has been divided differently.
+  // If an entry may stand for several instances, the stored entries are used instead, but only if
+  // all other entries were known before. Otherwise the GPU has been divided differently.
   const bool replaces = !before.empty() && std::ranges::none_of(before, gpu::IsUnidentified) &&
                         std::ranges::any_of(now, gpu::StandsForOthers) &&
                         std::ranges::all_of(now, [&](const gpu::DeviceInfo& each) {

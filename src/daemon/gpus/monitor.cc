@@ -153,8 +153,8 @@ void Monitor::TakeHealth(std::size_t i, const gpu::Reading& reading,
   const bool anew = device.last && device.last->energy_j && reading.energy_j &&
                     *reading.energy_j < *device.last->energy_j;
   device.rules.Take(reading);
-  // When a GPU comes back, the rules are cleared only after its first reading, because the Xids in
-  // that reading may have occurred earlier.
+  // When a GPU comes back, its earlier Xids are forgotten only after its first reading, because the
+  // Xids in that reading may be old as well.
   if (std::exchange(device.away, false) || anew) device.rules.Cleared();
   TakeVerdict(i, events);
 }

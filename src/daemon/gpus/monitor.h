@@ -87,8 +87,8 @@ class Monitor {
   std::string DriverUpgrade() const;
   // True if the GPU was healthy according to the last verdict.
   bool Healthy(core::GpuIndex gpu) const { return Of(gpu).healthy; }
-  // False if the last attempt to read the GPU failed. If there was none, because the GPU has been
-  // drained since carmad started, false if it could not be described at the start.
+  // False if the last attempt to read the GPU failed. A GPU that has been drained since carmad
+  // started was never read; it counts as readable if it could be described at the start.
   bool Readable(core::GpuIndex gpu) const;
   // Applies new values of history, health and unattributed_mib. The window length does not change.
   void Follow(const MonitorOptions& options);

@@ -13,8 +13,8 @@ namespace carma::daemon {
 
 class Monitor;
 
-// How far a task exceeds its promise plus the margin, on the GPU with the largest excess. Returns 0
-// if there is no excess or no promise.
+// How far a task exceeds its claim (the memory promised when it was placed) plus the margin, on the
+// GPU with the largest excess. Returns 0 if there is no excess or no claim.
 std::int64_t OverPromiseMib(const core::TaskRecord& record, std::int64_t margin_mib,
                             const Monitor& monitor);
 

@@ -87,7 +87,7 @@ gpu::ReadResult<Unit> Sampler::Announce(std::vector<gpu::DeviceInfo> devices) {
     missing_gpus_ += (missing_gpus_.empty() ? "" : "; ") + why;
   }
   own_ = std::move(own.indices);
-  // The probe keeps the whole list, because it finds a GPU that hangs by its number in that list.
+  // The probe keeps the whole list, because it identifies a hanging GPU by its number in that list.
   // Keep() runs on the reading thread, because the probe may currently be in a driver call.
   worker_.Tell([probe = probe_, devices = std::move(devices)] { probe->Keep(devices); });
   taker_.TakeGpus(std::move(own.devices));

@@ -28,9 +28,9 @@ TEST(Present, FillsEveryField) {
   for (const auto& [name, value] : view.items()) {
     if (value == empty[name]) untold.push_back(name);
   }
-  // Expected to be empty: this task's last attempt ended with the task, remarks and notices are
-  // stored separately, this task has no exit code because a signal killed it, and the other fields
-  // are known only until a task ends.
+  // These are expected to be empty. The last attempt ended together with the task. Remarks and
+  // notices are stored separately. There is no exit code, because a signal killed the task. The
+  // other fields are known only until a task ends.
   EXPECT_THAT(untold, ElementsAre("attempt_ended_ms", "estimate_remarks", "exit_code", "host_note",
                                   "latest_start_ms", "likely_start_ms", "notices", "observed_mib",
                                   "over_promise_mib", "pid", "progress", "turn_ends_ms",

@@ -35,7 +35,7 @@ gpu::ProbeOptions ProbeOptionsOf(const config::Settings& settings, const base::C
       .source = settings.activity_source,
       .period = std::chrono::duration_cast<base::Duration>(clock.RealSpan(settings.sample_period)),
       .patience = settings.probe_timeout};
-  // Stop waiting for the probe's first response before the driver would be considered hung.
+  // The wait for the probe's first response must end before the driver would count as hung.
   probe.first_answer = std::min(probe.first_answer, settings.probe_timeout / 2);
   return probe;
 }

@@ -26,8 +26,8 @@ class Attachment {
 
   // The task's stdin; with a terminal, also its stdout and stderr.
   int task_end() const { return task_end_.get(); }
-  // Call this once the task has started. A terminal stays open, because reading its output fails
-  // while no process has it open, even if the task opens it again.
+  // Call this once the task has started. Keeps a terminal open: while no process has it open,
+  // reading its output fails, and the task may close it and open it again.
   void CloseTaskEnd() {
     if (!has_terminal()) task_end_.reset();
   }

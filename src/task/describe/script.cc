@@ -22,7 +22,7 @@ std::string Dashed(std::string_view option) {
   return (option.size() == 1 ? "-" : "--") + base::Printable(option, 60);
 }
 
-// Returns true if FillHost or GpusOf reads this Slurm option.
+// Returns true if FillHost, GpusOf or CARMA's srun reads this Slurm option.
 bool MeansSomething(std::string_view option) {
   constexpr std::array<std::string_view, 10> kOptions{
       "ntasks",      "ntasks-per-node", "ntasks-per-gpu", "gpus-per-task",

@@ -11,8 +11,9 @@ namespace carma::task {
 
 // kWords: quotes, backslashes and comments (a '#' after a space) have their usual meaning;
 // everything else is literal.
-// kCommand: like kWords, but shell syntax is an error: unquoted ; | & > < or `, a "$" expansion
-// outside single quotes, or a leading VAR=value. Globs (*.csv) are allowed and left unexpanded.
+// kCommand: like kWords, but shell syntax is an error: an unquoted ; | & > or <, a ` or "$"
+// expansion outside single quotes, or a leading VAR=value. Globs (*.csv) are allowed and left
+// unexpanded.
 enum class WordRules { kWords, kCommand };
 
 // Returns kInvalid for an unclosed quote, a trailing backslash, or text that the rules reject.

@@ -47,8 +47,8 @@ class LeaseBook {
   Lease* Find(core::TaskId id);
   const Lease* Find(core::TaskId id) const;
   Lease* Find(core::TaskId id, int attempt);
-  // Checks that the process may adopt the lease. Returns true if it has already adopted it, or the
-  // same errors as LeaseLauncher::AdoptLease.
+  // Checks that the process may adopt the lease. Returns true if the process has already adopted
+  // it. Returns the same errors as LeaseLauncher::AdoptLease.
   Result<bool> MayAdopt(core::TaskId id, const LeaseProcess& process) const;
 
   std::map<core::TaskId, Lease> leases_;

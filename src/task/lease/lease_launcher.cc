@@ -283,9 +283,9 @@ class RealLeaseLauncher final : public LeaseLauncher {
     SetTimer();
   }
 
-  // Handles a grant that was not adopted in time. A stopped process loses its grant and waits
-  // again. A process that was stopped when it got the grant, and has been resumed since, gets the
-  // full time again.
+  // Handles a grant that was not adopted in time. A lease whose process is stopped, or that belongs
+  // to a job step, loses its grant and waits again; any other lease is withdrawn. A process that
+  // was stopped when it got the grant, and has been resumed since, gets the full time again.
   void NotTaken(core::TaskId id, Lease& lease) {
     const bool stopped = IsStopped(lease);
     if (!stopped && lease.stopped) return Grant(id, lease);
@@ -314,8 +314,8 @@ class RealLeaseLauncher final : public LeaseLauncher {
     Push(std::move(event));
   }
 
-  // A process that has not started its program yet can end only by a signal. So if the lease ended
-  // without one, the program must have started, even if the start was not observed.
+  // A process that has not started its program yet can end only by a signal. So if no signal ended
+  // the lease, the program must have started, even if the start was not observed.
   void End(core::TaskId id, const LeaseEnd& end) {
     Lease& lease = *Find(id);
     if (!lease.begun) LookWhetherBegun(id, lease);
@@ -327,7 +327,7 @@ class RealLeaseLauncher final : public LeaseLauncher {
           "lease withdrawn: the process that adopted its grant exited before it was seen to start",
           false);
     }
-    // If carmad exits before it has judged the end, the next one finds no other trace of it.
+    // If carmad exits before it has handled this end, the next carmad finds no other record of it.
     if (!end.untold && !ReadEnd(lease.dir)) (void)KeepEnd(lease, end);
     ShimEvent event = EventOf(ShimEventKind::kExited, id, lease.attempt);
     event.exit_code = end.exit_code;

@@ -32,8 +32,9 @@ void SignalProcesses(const Lease& lease, int number, pid_t daemon, bool handlers
 // their output files. Reads links in /proc instead of opening files, because opening could hang.
 std::vector<std::string> OutputsOf(const Lease& lease, pid_t daemon);
 
-// Returns true if the waiting process or the children of its keeper are stopped (SIGSTOP, Ctrl-Z).
-// A job that Slurm suspended by freezing its cgroup does not count as stopped.
+// Returns true if the processes that wait for the lease are stopped (SIGSTOP, Ctrl-Z): the
+// requesting process itself or, for a job step, the children of its keepers. A job that Slurm
+// suspended by freezing its cgroup does not count as stopped.
 bool IsStopped(const Lease& lease);
 
 }  // namespace carma::task

@@ -67,8 +67,8 @@ std::map<std::string, std::string> MpsClientEnvironment(const std::string& dir,
 // Environment of a task that is not a client. No control daemon can listen in its pipe directory.
 // By default, CUDA would look in /tmp/nvidia-mps, which any user may own.
 std::map<std::string, std::string> WithoutMpsEnvironment();
-// Removes the variables of a client of a server below `dir`. A task inherits them if such a client
-// submitted it. Keeps the variables of a user's own server.
+// Removes the MPS variables that a task inherits if it was submitted by a client of a server below
+// `dir`. Keeps the variables of a user's own server.
 void EraseInheritedMps(const std::string& dir, std::map<std::string, std::string>& environment);
 
 // ---- replies; the control program exits with 0 for every reply ----

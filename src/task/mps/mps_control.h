@@ -62,10 +62,10 @@ class MpsControl {
 
   // Starts the daemon and the server if they are not running, and waits until the server accepts
   // clients. If the server exits during startup, fails immediately with the cause from its log.
-  // Stops a server that does not become ready. partitions: a daemon started by this call should
-  // divide the SMs if the driver supports that. Every error message is a full sentence. Returns
-  // kNotFound (no such program), kUnavailable (refused, exited, no reply in time, the server is in
-  // a faulted state), kDenied or kIo.
+  // Kills a daemon that this call has started if it does not respond in time. partitions: a daemon
+  // started by this call should divide the SMs if the driver supports that. Every error message is
+  // a full sentence. Returns kNotFound (no such program), kUnavailable (refused, exited, no reply
+  // in time, the server is in a faulted state), kDenied or kIo.
   Result<MpsServer> Ready(Deadline deadline, bool partitions = false) const;
   // Starts the daemon, queries it and stops it again, without starting a server. The folder must be
   // unused. Returns the same errors as Ready().

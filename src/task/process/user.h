@@ -21,9 +21,9 @@ struct UserInfo {
 };
 
 // Looks the user up in the system's user database. May block, because the database may be on the
-// network, so only the shim may call it. gid: the group to use, or the user's primary group if the
-// user is no longer in it. For an unknown uid, returns a user without a name and with only this
-// group. Returns kUnavailable if the database cannot be queried.
+// network, so carmad must not call it on its event loop. gid: the group to use; if the user is no
+// longer in it, the primary group is used instead. For an unknown uid, returns a user without a
+// name and with only this group. Returns kUnavailable if the database cannot be queried.
 Result<UserInfo> LookUpUser(std::uint32_t uid, std::uint32_t gid);
 
 // Explains that the UID no longer belongs to the submitter, for example because the user was

@@ -47,7 +47,7 @@ class ContainerGuard {
   // Returns a system error on failure.
   static Result<ContainerGuard> Start(const GuardOrder& order);
   // Called when the task has ended. removes: whether its container, or a record of it, may still
-  // exist. Returns once both are removed, or after a minute.
+  // exist. Returns once the guard has finished, or after a minute.
   void Finish(bool removes);
 
  private:

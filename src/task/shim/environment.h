@@ -37,8 +37,9 @@ Result<CondaEnv> FindCondaEnv(const std::string& name_or_path, const Environment
 //   - the conda environment; conda: null if there is none
 //   - Slurm's variables, for a script written for Slurm
 //   - CARMA's own: CUDA_VISIBLE_DEVICES (by UUID) CUDA_DEVICE_ORDER CARMA_TASK_ID CARMA_ATTEMPT
-//     CARMA_TASK_NAME CARMA_ARRAY_INDEX NVIDIA_VISIBLE_DEVICES CARMA_CONTAINER_GROUP CARMA_RESTARTS
-//     CARMA_CHECKPOINT_* CARMA_ATTEMPT_DIR PWD
+//     CARMA_TASK_NAME CARMA_ARRAY_INDEX CARMA_PARAM_* CARMA_CPUS CARMA_HOST_MEMORY_MIB
+//     NVIDIA_VISIBLE_DEVICES CARMA_CONTAINER_GROUP CARMA_RESTARTS CARMA_CHECKPOINT_*
+//     CARMA_ATTEMPT_DIR PWD
 //   - the order's extra_environment
 Environment TaskEnvironment(const ShimOrder& order, const UserInfo& user, const CondaEnv* conda,
                             const std::string& attempt_dir);

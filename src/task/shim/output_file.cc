@@ -44,7 +44,8 @@ Result<OutputFile> OutputFile::Open(const std::string& path, bool append, Limits
   struct stat st {};
   if (!fd || ::fstat(fd.get(), &st) != 0)
     return FailErrno(errno, "cannot open output file '" + path + "'");
-  // Rotation renames the file itself, not a link to it, which may lead to another disk.
+  // Resolves links, because rotation must rename the file itself. A link to it may lead to another
+  // disk.
   std::error_code error;
   const std::filesystem::path real = std::filesystem::canonical(path, error);
   return OutputFile(error ? path : real.string(), limits, std::move(fd), st);

@@ -26,7 +26,7 @@ class ProgressFile {
   ProgressTracker tracker_;
 };
 
-// The shim's latest report; empty if there is none yet or if it is just being written.
+// The shim's latest report; empty if there is none yet or if it is being written at this moment.
 std::optional<ProgressReport> ReadProgressFile(const std::string& attempt_dir);
 
 }  // namespace carma::task

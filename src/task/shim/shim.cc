@@ -466,8 +466,8 @@ void Shim::TellStarted(pid_t main) {
   AnswerEarly(line);
 }
 
-// Retries until it succeeds, because only the report proves that the task ended, or the folder is
-// gone, because no program would look for the report anywhere else.
+// Retries until it succeeds, because only the report proves that the task ended. Gives up once the
+// folder is gone, because no program looks for the report anywhere else.
 void Shim::LeaveReport(const ShimReport& report) {
   const std::string text = ToText(report);
   for (int wait_ms = kFirstRetryMs; true; wait_ms = std::min(wait_ms * 2, kLastRetryMs)) {

@@ -227,7 +227,8 @@ TEST_F(ShimAttachTest, RunsNothingWithoutAWaitingClient) {
   EXPECT_FALSE(failed.retryable);
 }
 
-// As in a folder that does not respond, the shim hangs: it waits for the client's greeting.
+// The shim hangs, as it would in a folder that does not respond: it waits for the client's
+// greeting.
 TEST_F(ShimAttachTest, AStartThatHangsIsGivenUpAndLaterTriedAgain) {
   for (const bool adopted : {false, true}) {
     const ShimLauncherOptions options{.shim_path = ShimPath(),

@@ -70,15 +70,18 @@ std::optional<std::string> FindMpsFaultText(std::string_view stderr_tail);
 //   kDeviceFault: device_fault is set.
 //   kVictim: never if made_fault. Otherwise, one of:
 //     - The output reports an MPS server fault.
-//     - server_broke is set. Does not count if the last line names an error unrelated to GPUs, or
-//       if it names the fault itself while no other task was blamed.
-//     - The task is an mps_client, its output reports a fault, and fault_of names the task that
+//     - The task is an mps_client, its output reports a GPU fault, and fault_of names the task that
 //       caused it.
-//   kGpuFault: the output names a fault that only a program can cause, or any fault together with
-//     program_fault. Without such a text: made_fault, or program_fault without neighbours.
-//   kOutOfMemory: the device was at least 98 % full. Does not count if the last line names another
-//     error, or if the task was killed from outside (HUP, INT, QUIT, KILL, TERM).
+//     - server_broke is set. If the output reports a GPU fault, neighbour_blamed must be set as
+//       well. Otherwise, the output must not contain an unrelated exception.
+//   kGpuFault: the output reports a GPU fault that only a program can cause, or any GPU fault
+//     together with program_fault. Without such a report: program_fault together with made_fault or
+//     without neighbours, unless the output contains an unrelated exception.
+//   kOutOfMemory: the device was at least 98 % full. Does not count if the output contains an
+//     unrelated exception, or if the task was killed from outside (HUP, INT, QUIT, KILL, TERM).
 //   kFailed: otherwise.
+// An exception is unrelated if it is the last Python exception in the output and has nothing to do
+// with GPU memory.
 core::ExitInfo ClassifyExit(const ExitEvidence& evidence);
 
 }  // namespace carma::task

@@ -130,7 +130,7 @@ Result<Unit> CheckReservations(const core::TaskRecord& record, const core::TaskR
   const std::optional<core::Duration>& before = record.request->time_limit;
   const std::optional<core::Duration>& after = edited.time_limit;
   if (!core::HoldsGpus(record.state) || !before || (after && *after <= *before)) return Unit{};
-  // A task without a time limit is treated as at its start.
+  // A task without a time limit is assumed to run for booking_lead from now, as when it starts.
   const base::Time ends =
       after ? record.attempt->started.value_or(now) + *after : now + core.config().booking_lead;
   for (const core::GpuView& gpu : core.Gpus(now)) {
