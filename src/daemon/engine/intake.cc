@@ -16,8 +16,8 @@ namespace carma::daemon {
 
 namespace {
 
-// Towards EngineOptions::turn_share, a task counts as one, plus one for each dependency (which must
-// be looked up) and one for every kBytesPerTask bytes of its description.
+// A task's weight, as limited by EngineOptions::turn_share: one, plus one for each dependency
+// (which must be looked up), plus one for every kBytesPerTask bytes of its description.
 constexpr std::size_t kBytesPerTask = 8192;
 // Maximum number of remembered output files; if it is exceeded, all are forgotten.
 constexpr std::size_t kMostOutputs = 20'000;

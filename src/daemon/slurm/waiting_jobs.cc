@@ -16,7 +16,7 @@ Result<std::string> Tell(const SlurmPrograms& programs, const slurm::WaitComment
   if (comment.only_if_waiting && !slurm::IsWaiting(job->admin_comment)) return node;
   if ((comment.waits || comment.only_if_waiting) && job->nodes == 1 && !job->node_list.empty())
     node = job->node_list;
-  // If the job has only this node, a comment that says that it waits on another one is out of date.
+  // If this is the job's only node, a comment that names another node is out of date.
   const bool outdated = comment.only_if_waiting && job->nodes == 1;
   if (!comment.waits && !outdated && slurm::IsWaiting(job->admin_comment) &&
       !slurm::IsWaiting(job->admin_comment, node))

@@ -1,7 +1,7 @@
 // Handles leases: tasks whose process carmad does not start itself. When the core starts such a
 // task, its GPUs are granted, and the launcher waits until the intended process adopts the lease.
-// From then on, that process is the task. The attempt ends when it exits, even
-// if nobody reports how.
+// From then on, that process is the task. The attempt ends when the process exits, even if nobody
+// reports how.
 //
 // A lease with a key (LeaseKey) is for a step of a workload manager's job. The process that
 // requested it is the step's keeper, and one or more processes below the keeper may adopt the

@@ -171,9 +171,9 @@ Result<std::string> MpsControl::Ask(const std::string& command, Deadline deadlin
   return Run({}, command + "\n", deadline);
 }
 
-// Kills a control daemon that did not respond in time. Killing its parent may not have killed it,
-// because it may already have its own session. First waits for the daemon to take its lock, which
-// identifies it.
+// Kills a control daemon that did not respond in time. Killing the control program may have left
+// the daemon alive, because the daemon may already have its own session. First waits for the daemon
+// to take its lock, which identifies it.
 void MpsControl::EndLate() const {
   const Deadline patience = Clock::now() + kLockTaken;
   while (!Daemon() && MsUntil(patience) > 0) ::poll(nullptr, 0, kLookAgainMs);

@@ -50,8 +50,8 @@ class MpsControl {
   // left out. gpus: as in MpsServerId::gpus; empty for all.
   MpsControl Showing(const std::string& gpus) const;
   // Checks that the running daemon, if any, shows these GPUs. Stops an unused daemon if one of
-  // these GPUs was left out when it started, or if it shows a GPU that no longer works. readable:
-  // as in Showing(). unused: no task uses the server, but other processes may. Returns kConflict if
+  // these GPUs was left out at its start, or if it shows a GPU that no longer works. readable: as
+  // in Showing(). unused: no task uses the server, but other processes may. Returns kConflict if
   // the server is used and lacks a GPU.
   Result<Unit> MakeShow(const std::vector<std::string>& gpus, const std::string& readable,
                         bool unused, Deadline deadline) const;

@@ -18,8 +18,8 @@ namespace carma::daemon {
 // Takes {"tasks": [spec, …], "common": fields of all tasks}, or {"spec": spec, "array": [index,
 // …]}. Both may have "request", a unique name for the submission. Repeating the name within a day
 // gives the first response again. Responds with 201 and the task numbers once the tasks are
-// durable. With ?check=1, nothing is submitted, and the response contains a prediction for each
-// task.
+// durable. With ?check=1, nothing is submitted, and the response contains predictions for the first
+// tasks.
 Result<Unit> SubmitTasks(const SharedServices&, const Call&, const api::Responder&);
 
 // Submits the task {id} again as a new task of the same owner, with the owner's privileges. For the
