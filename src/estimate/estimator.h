@@ -122,8 +122,8 @@ std::unique_ptr<Estimator> MakeFromHistory();
 // Tries these methods in order and uses the first that has an answer:
 // - history
 // - runs of the same training job with other batch sizes or sample lengths
-// - the closed form if a config.json is named, the share that an inference engine reserves,
-//   otherwise the structural formula
+// - the closed form for a task with a config.json, the reserved share for an inference engine, or
+//   the structural formula for any other task
 // - this user's runs of the same program with other settings
 // Returns kNotFound if no method has an answer.
 std::unique_ptr<Estimator> MakeAuto();

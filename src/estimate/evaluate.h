@@ -100,8 +100,8 @@ struct LeftOut {
 // Corrects each run's answer with factors learned from the runs of all other groups. The point's
 // factor is the median of measured / point. The bound's factor is the conformal quantile of
 // measured / bound at `coverage` over the runs of the same kind. If that kind has too few runs, the
-// bound is instead the uncorrected point times the quantile of measured / point over all these
-// runs, with the margin (factor - 1) doubled. A run has no answer if there is no other group.
+// bound is instead the uncorrected point times the quantile of measured / point over the runs of
+// every kind, with the margin (factor - 1) doubled. A run has no answer if there is no other group.
 // parts: one per outcome.
 std::vector<Outcome> LeaveOut(std::span<const Outcome> outcomes, const std::vector<LeftOut>& parts,
                               double coverage);

@@ -131,7 +131,8 @@ void SetPrecision(Words& words, TrainingPlan& plan) {
   words.Switch("amp", plan.amp);
 }
 
-// Returns true if the settings or config.json state how the weights are stored. amp does not.
+// Returns true if the settings or config.json state how the weights are stored. The precision "amp"
+// does not state it.
 bool StatesWeights(const Words& words, const TransformerConfig& config) {
   const TrainingWord* precision = words.Find("precision");
   return config.dtype || words.Find("weights") != nullptr ||

@@ -121,7 +121,8 @@ constexpr Transformer kTransformers[] = {
     Like("mpnet", kBert, {&Transformer::plain_loss, &Transformer::unfused}),
     Like("distilbert", kBert, {&Transformer::plain_loss}),
     Like("electra", kBert, {&Transformer::plain_loss, &Transformer::unfused}),
-    // Versions 2 and 3. Their table of relative positions is as large as BERT's of positions.
+    // Versions 2 and 3 of DeBERTa. Their table of relative positions is as large as BERT's table of
+    // positions.
     Like("deberta-v2", kBert, {&Transformer::plain_loss, &Transformer::unfused}),
     Like("albert", kPlain,
          {&Transformer::plain_loss, &Transformer::tied, &Transformer::learned_positions,

@@ -179,7 +179,7 @@ Result<std::vector<Row>> TakeRows(Lines& lines, const Grid& grid) {
       return lines.Fail("the table ends without its closing line and may have been truncated");
     const std::string_view line = lines.Take();
     if (grid.Ends(line)) break;
-    // Skips rules, and the overlines that border a nested model.
+    // Skips horizontal rules, and the overlines that border a nested model.
     if (IsRule(line) || line.contains("¯¯")) continue;
     auto cells = grid.Split(line);
     std::string_view params = cells[static_cast<std::size_t>(Column::kParams)];

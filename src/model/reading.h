@@ -85,8 +85,8 @@ struct Totals {
   std::optional<std::int64_t> trainable;
   std::optional<std::int64_t> frozen;
   std::optional<double> pass_mb;  // "Forward/backward pass size", in the program's megabytes
-  // Reads totals, sizes, rules and blank lines, and stops at the first other line. Returns an error
-  // if a total is not a number.
+  // Reads totals, sizes, horizontal rules and blank lines, and stops at the first other line.
+  // Returns an error if a total is not a number.
   Result<Unit> Read(Lines& lines);
 };
 

@@ -68,7 +68,8 @@ class Limits {
   void Start(const TaskRecord& task);
   void End(const TaskRecord& task);
   void Past(const Taken& taken, Time now);
-  // A copy for planning starts and ends. It counts past GPU hours, but cannot drop them (Advance).
+  // A copy in which the starts and ends of tasks can be tried out. It counts past GPU hours, but
+  // cannot drop them (Advance).
   Limits ForPlan() const;
   // Drops attempts that ended before the period of every rule began. Call it before each decision.
   void Advance(Time now);
@@ -86,10 +87,10 @@ class Limits {
   // True if the two sets of rules share a count, so starting a task under `one` can change what
   // `other` allows.
   static bool CountTogether(std::span<const BoundBy> one, std::span<const BoundBy> other);
-  // The rules that apply to a request with these values. Valid until Follow. Empty if no task with
-  // these values has ever been in the core.
+  // The rules that apply to tasks with the request's user, account and class. Valid until Follow.
+  // Empty if no such task has ever been in the core.
   std::span<const BoundBy> Bound(const TaskRequest& request) const;
-  // True if any rule can keep a request with these values from starting.
+  // True if any rule can keep a task with the request's user, account and class from starting.
   bool MayKeep(const TaskRequest& request) const;
   // Returns the limit that forbids submitting `more` tasks like this one, if any. If `more` is 0,
   // checks only limits that the task would exceed however long it waited. counted: the old request

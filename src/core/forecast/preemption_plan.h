@@ -26,7 +26,7 @@ struct PlannedTask {
 
 class PreemptionPlan {
  public:
-  // Both must outlive the plan.
+  // `config` and `links` must outlive the plan.
   PreemptionPlan(const PolicyConfig& config, const GpuLinks& links)
       : config_(config), links_(links) {}
   PreemptionPlan(const PreemptionPlan& other);

@@ -340,17 +340,17 @@ bool CheckThroughput(const Question& q) {
     return NotNow(q, ReasonCode::kSlowdown, [&] {
       if (alone) {
         return fmt::format(
-            "On GPU {}, a MIG instance, it would take {:.1f} times as long as on a whole GPU, "
-            "which is more than the task allows.",
+            "On GPU {}, a MIG instance, the task would take {:.1f} times as long as on a whole "
+            "GPU, which is more than it allows.",
             gpu.index, with.newcomer);
       }
       return fmt::format(
-          "Alongside the {} on GPU {}, it would take {:.1f} times as long as when running alone, "
-          "and the slowest task there {:.1f} times as long, which is more than at least one of "
-          "them allows{}.",
+          "Alongside the {} on GPU {}, the task would take {:.1f} times as long as when running "
+          "alone, and the slowest task there {:.1f} times as long, which is more than at least one "
+          "of them allows{}.",
           base::Counted(std::ssize(gpu.residents), "task"), gpu.index, with.newcomer, with.slowest,
-          with.doubt > 1 ? fmt::format(" (until all of them have been measured, the delay may be "
-                                       "up to {:.1f} times as long as predicted)",
+          with.doubt > 1 ? fmt::format(" (until all of them have been measured, the extra time "
+                                       "may be up to {:.1f} times as long as predicted)",
                                        with.doubt)
                          : "");
     });
@@ -361,8 +361,8 @@ bool CheckThroughput(const Question& q) {
   if (gain >= *q.config.min_gain * own) return true;
   return NotNow(q, ReasonCode::kGain, [&] {
     return fmt::format(
-        "Alongside the {} on GPU {}, it would raise the GPU's throughput by only {} % of its own "
-        "activity; at least {} % is required.",
+        "Alongside the {} on GPU {}, the task would add only {} % of its own activity to the GPU's "
+        "throughput; at least {} % is required.",
         base::Counted(std::ssize(gpu.residents), "task"), gpu.index,
         Percent(own > 0 ? gain / own : 0), Percent(*q.config.min_gain));
   });

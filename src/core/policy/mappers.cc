@@ -117,7 +117,7 @@ constexpr std::array kMappers{
     MapperEntry{"first-fit", "off", "lowest-numbered GPU that fits", &Make<FirstFit>},
     MapperEntry{"best-fit", "obf", "least free memory among GPUs that fit", &Make<LeastFreeMemory>},
     MapperEntry{"worst-fit", "owf", "most free memory among GPUs that fit", &Make<MostFreeMemory>},
-    MapperEntry{"by-work", "bw", "task and GPU that add the most work", &Make<ByWork>,
+    MapperEntry{"by-work", "bw", "task and GPU that add the most throughput", &Make<ByWork>,
                 kByWorkValues, /*shares=*/true, /*chooses_task=*/true},
     MapperEntry{kScoreMapper, "", "task and GPU with the highest policy.score", &Make<ByRule>,
                 MapperValues{}, /*shares=*/true, /*chooses_task=*/true},

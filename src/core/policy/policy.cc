@@ -191,7 +191,7 @@ HostNeed HostNeedOf(const PolicyConfig& config, const TaskRequest& request) {
 const ReservedPeriod* ReservedAgainst(const PolicyConfig& config, const Need& need,
                                       const GpuView& gpu) {
   if (gpu.booked.empty()) return nullptr;
-  // Even without a lead, a task must not start exactly when a reservation begins.
+  // Even if policy.booking_lead is 0, a task must not start exactly when a reservation begins.
   const Duration length = std::max(Duration{1}, need.runs_at_most.value_or(config.booking_lead));
   return RunsInto(gpu.booked,
                   {.from = gpu.at, .to = gpu.at + length, .own = need.own_reservations});

@@ -206,7 +206,7 @@ inline const std::optional<double>& SmCapOn(const PolicyConfig& config, bool mig
 // The task keeps the instance busier than a whole GPU. It runs longer if it needs more SMs than the
 // instance has.
 Neighbour OnInstance(const Neighbour& whole, double compute);
-// gpu: a GpuView or a GpuInfo.
+// The same task on this GPU or instance. gpu: a GpuView or a GpuInfo.
 inline Neighbour OnPart(const Neighbour& whole, const auto& gpu) {
   return gpu.mig ? OnInstance(whole, gpu.compute) : whole;
 }

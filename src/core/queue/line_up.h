@@ -6,8 +6,9 @@
 // counts as an account. A running task is charged as if it kept running for another kRunsOn. Each
 // task returned by Pop counts as running, so users alternate.
 //
-// A line is starving once it has waited for a start as long as the configured patience. Starving
-// lines go before all other lines, longest wait first, regardless of share and priority.
+// A line holds the tasks of one class, user and account (LineKey). It is starving once it has
+// waited for a start as long as the configured patience. Starving lines go before all other lines,
+// longest wait first, regardless of share and priority.
 //
 // If a limit keeps the first task of a line from starting, the rest of that line is skipped.
 #pragma once
@@ -84,7 +85,7 @@ class LineUp {
   // The usage that ranks the line, in whole-GPU seconds: the usage of its account (or of its user
   // if it has no account), divided by the weight.
   double ShareOf(std::size_t line) const { return sums_[lines_[line].account].Share(); }
-  // The same for the line's user within the account.
+  // The usage that ranks the line's user within the account.
   double ShareInAccount(std::size_t line) const { return sums_[lines_[line].user].Share(); }
   // The number of a line; empty if the line has no tasks. Call it only before the first popped task
   // leaves the queue.

@@ -1,4 +1,4 @@
-// The core's input and output. Events report what happened; actions tell the shell (the daemon or
+// The core's input and output. Events report what happened; actions tell the caller (the daemon or
 // the simulator) what to do.
 #pragma once
 
@@ -20,7 +20,7 @@ namespace carma::core {
 // ---- events ----
 
 // The server's GPUs. Sent once, before all other events. After a restart, the list may be
-// different; the shell has already translated the placements of restored tasks.
+// different; the caller has already translated the placements of restored tasks.
 struct GpusDiscovered {
   std::vector<GpuInfo> gpus;
 };
@@ -96,16 +96,17 @@ struct LaunchFailed {
   // True if the daemon itself could not get a file descriptor, a process or memory, so the machine
   // is certainly at fault.
   bool exhausted = false;
-  // True if the task is retried indefinitely, with growing delays. This happens if a lease's
-  // process exists but did not start using its GPUs (it may be suspended), or if the user was not
-  // found (a directory server may be down).
+  // True if this failure never ends the task: it is retried with growing delays. This happens if a
+  // lease's process exists but did not start using its GPUs (it may be suspended), or if the user
+  // was not found (a directory server may be down).
   bool waits = false;
-  // waits: the user was not found. After about an hour of attempts the task is held.
+  // Set only with `waits`: the user was not found. After about an hour of attempts, the task is
+  // held.
   bool no_user = false;
   // When the attempt ended, as for TaskExited.
   std::optional<Time> ended = {};
 };
-// The sharing method of this attempt, chosen by the shell. It is recorded with the task. Sent
+// The sharing method of this attempt, chosen by the caller. It is recorded with the task. Sent
 // between StartTask and TaskStarted.
 struct SharingChosen {
   TaskId id{};
@@ -177,7 +178,7 @@ struct ServerClosed {
   Time empty_by{};
 };
 struct ServerOpened {};  // the machine does not shut down after all
-// All periods during which GPUs are reserved. The shell sends them again before the last known
+// All periods during which GPUs are reserved. The caller sends them again before the last known
 // period of a repeated reservation begins.
 struct ReservationsChanged {
   std::vector<ReservedPeriod> periods;
@@ -224,8 +225,8 @@ struct StartTask {
   // True if any sharing method will do because the task will have no neighbours. Others may still
   // join it while it is idle (PolicyConfig::idle_action).
   bool alone = false;
-  // Minimum for the shell's memory limit on the task's first GPU: the claim or, if higher, the
-  // predicted bound. 0 if the task was promised no memory.
+  // Minimum for the memory limit that the caller sets on the task's first GPU: the claim or, if
+  // higher, the predicted bound. 0 if the task was promised no memory.
   std::int64_t bound_mib = 0;
   friend bool operator==(const StartTask&, const StartTask&) = default;
 };
@@ -236,8 +237,8 @@ struct StopTask {
   friend bool operator==(const StopTask&, const StopTask&) = default;
 };
 // The task's time limit is near (TaskRequest::signal_before), so its process must get the warning
-// signal. Emitted only once, even if the daemon restarts. The shell must act on it before it stores
-// the record that says so.
+// signal. Emitted only once, even if the daemon restarts. The caller must send the signal before it
+// stores the record that marks the task as warned.
 struct WarnTask {
   TaskId id{};
   int attempt = 0;
@@ -245,7 +246,7 @@ struct WarnTask {
 };
 // The task must leave its GPUs by `leaves_by`, so its processes must get the checkpoint signal.
 // Emitted again if the deadline becomes earlier. Also emitted again after a restart, in case the
-// shell was killed before it had sent the signal.
+// caller was killed before it had sent the signal.
 struct AskToSave {
   TaskId id{};
   int attempt = 0;

@@ -203,8 +203,8 @@ std::vector<std::optional<Time>> StartsByTurns(const State& state, Time at,
                       state.config.slots.notice + kEnding);
 }
 
-// When a task for which there is room will start, because a GPU's samples must first include the
-// task most recently started there.
+// When a task for which there is room will start: once the samples of enough GPUs include the task
+// most recently started there.
 Time OnceSettled(const State& state, const Need& need, Time at) {
   std::vector<Time> opening;
   for (GpuView view : Views(state, at)) {

@@ -104,7 +104,7 @@ TEST_F(KeptGpus, AreNotAnnouncedIfTheyWillBeReservedByThen) {
   Begin(9);
   EXPECT_THAT(Reason(2, Time{kOneMinute}), HasSubstr("kept for it starting at"));
   // The reservation begins less than policy.booking_lead (4 h) after the hold would begin, but more
-  // than that after now.
+  // than 4 h from now.
   const Time from{std::chrono::hours(4) + 5 * kOneMinute};
   Tell(Time{kOneMinute}, ReservationsChanged{{{{.users = {"ada"}}, from, from + kOneMinute}}});
   EXPECT_THAT(Reason(2, Time{kOneMinute}), Not(HasSubstr("kept for it")));

@@ -15,16 +15,16 @@ namespace {
 // instead of the bound (docs/server/policies.md).
 constexpr double kMostOfGpu = 0.5;
 
-// How long after its start a task is assumed to use its expected number of cores, even if it does
-// not yet.
+// For this long after its start, a task is assumed to use its expected number of cores, even if it
+// does not yet.
 constexpr Duration kSeenWithin{60'000};
 
 // A task with higher activity than this might use more SMs if it had them.
 constexpr double kFull = 0.95;
 
 // A limit on the slowdown is about neighbours. If every GPU that could ever take the task is a MIG
-// instance, the limit counts from the speed on the largest of them. Otherwise, the task would wait
-// forever, and block the tasks behind it.
+// instance, the limit is relative to the speed on the largest of them. Otherwise, the task would
+// wait forever, and block the tasks behind it.
 void AllowForInstances(const State& state, Need& need) {
   if (need.load.max_slowdown == kAnySlowdown) return;
   double most = 0;

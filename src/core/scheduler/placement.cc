@@ -18,7 +18,7 @@
 namespace carma::core {
 namespace {
 
-// Maximum number of tasks per queue to consider for a trial.
+// Maximum number of tasks per queue to consider for a trial start (LaunchTrouble).
 constexpr std::size_t kTrialLooks = 256;
 // Maximum number of tasks to consider for reserved GPUs in each decision.
 constexpr std::size_t kBookedLooks = 1000;
@@ -83,7 +83,7 @@ void StartOnReserved(State& state, std::vector<GpuView>& views) {
   }
 }
 
-// The first tasks of each queue, which are the candidates for a trial.
+// The first tasks of each queue, which are the candidates for a trial start.
 std::vector<TaskId> ForTrial(const State& state) {
   std::vector<TaskId> first;
   for (const QueueKey& key : state.queue.Recovery()) {
@@ -284,7 +284,7 @@ std::optional<Reason> NeverFits(const State& state, const TaskRequest& request,
   }
   if (chosen < request.gpus)
     return Reason{ReasonCode::kGpuChoice, TooFewChosen(request, state.gpus.infos, chosen)};
-  // The memory of a GPU that could not be described is 0.
+  // If a GPU's properties could not be read, its memory counts as 0.
   const std::string& trouble = state.gpus.all[Number(idle.index)].trouble;
   if (largest_mib == 0 && !trouble.empty()) {
     return Reason{ReasonCode::kNeverFits,

@@ -1,5 +1,6 @@
 // Delays tasks that are requeued within a minute of starting, and tasks that another task submits
-// within a minute of its own start. The first is not delayed, and each further one twice as long.
+// within a minute of its own start. The first one is not delayed; after that, the delay doubles
+// each time.
 #pragma once
 
 #include "core/scheduler/scheduler_state.h"

@@ -51,7 +51,7 @@ std::vector<Action> Scheduler::HandleAll(Time now, const std::vector<Event>& eve
     std::visit([&state](const auto& each) { state.On(each); }, event);
   state.limits.Advance(now);
   core::SettleReservations(state);
-  // A restored task may have ended before its time limit, but the shell reports this only after
+  // A restored task may have ended before its time limit, but the caller reports this only after
   // this step. Time limits are therefore not enforced in the step that restores tasks.
   const auto restored = [](const Event& event) {
     return std::holds_alternative<TaskRestored>(event);

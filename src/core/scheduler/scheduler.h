@@ -79,7 +79,7 @@ class Scheduler {
   Scheduler(const Scheduler&) = delete;
   Scheduler& operator=(const Scheduler&) = delete;
 
-  // Handles one event and returns what the shell must do, in order. `now` must never decrease.
+  // Handles one event and returns what the caller must do, in order. `now` must never decrease.
   // Events about unknown tasks or older attempts have no effect. Identical histories produce
   // identical actions.
   std::vector<Action> Handle(Time now, const Event& event);

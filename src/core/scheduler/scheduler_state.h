@@ -69,7 +69,8 @@ struct Life {
   Time cpus_from{}, cpus_at{};    // first and last reading
   std::optional<Time> stop_sent;  // when carmad stopped the current attempt
   std::optional<Time> ended;      // when the last attempt's process exited
-  // Attempt::launched when the current attempt began; empty if no earlier attempt has started.
+  // Attempt::launched as it was before the current attempt; empty if no earlier attempt has
+  // started.
   std::optional<Time> launched_before;
   // HolderLine::waits_since of its line before an edit, until the task is in the queue again.
   std::optional<Time> line_since;

@@ -96,8 +96,8 @@ void State::On(const GpuSampled& event) {
     TaskRecord& task = tasks.at(resident.task);
     if (resident.observed_mib > task.peak_mib) {
       task.peak_mib = resident.observed_mib;
-      // A restarted core needs the peak. Rises of less than 1 % do not begin a new plateau and are
-      // not stored.
+      // The peak is stored because the core needs it after a restart. Rises of less than 1 % do not
+      // begin a new plateau and are not stored.
       if (resident.memory.since() == event.sample.taken) Keep(task);
     }
     const Lesson* lesson = lessons.Of(task);

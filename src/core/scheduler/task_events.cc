@@ -166,8 +166,8 @@ void State::On(const EstimateReady& event) {
   lessons.Join(*task);
   if (std::optional<Reason> never = core::NeverFits(*this, task->request, task->estimate))
     return Finish(*task, TaskState::kRejected, *std::move(never));
-  // Keeps the current reason, which may say that a user requeued the task. Also keeps a task that
-  // was edited before its retry in the recovery queue.
+  // Keeps the current reason, which may say that a user requeued the task. Also keeps the task in
+  // the recovery queue if it was edited before its retry.
   Enqueue(*task, task->queue, task->reason);
 }
 

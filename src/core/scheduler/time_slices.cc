@@ -216,7 +216,7 @@ void PlanPreemptions(State& state) {
     const bool in_line = waiting.queue == QueueKind::kMain;
     if (in_line && limited.contains(LineOf(waiting))) continue;
     if (need.gpus == 0 || !WaitsForGpus(state, waiting)) continue;
-    // Empty if the task only waits for a sample.
+    // An empty list means that the task only waits for a sample.
     const auto who = room.WhoMustLeave(need, LeaversFor(state, waiting));
     if (!who) {
       // Once `backfill` tasks are stuck, no task behind them may start. Recovery tasks do not

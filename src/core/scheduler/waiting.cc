@@ -6,8 +6,8 @@ namespace carma::core {
 namespace {
 
 // Maximum number of waiting tasks to sort in one step; the rest are sorted in the next steps.
-// Thousands of tasks may be waiting for the same task to end, and the shell writes all changes of a
-// step at once.
+// Thousands of tasks may be waiting for the same task to end, and the core's caller writes all
+// changes of a step at once.
 constexpr std::size_t kMostSorted = 1'000;
 
 // The task's place in the queue if its array had no limit.
@@ -114,8 +114,8 @@ void AskForWake(State& state) {
   if (!state.unsorted.empty()) next = state.now;
   const bool anyone = !state.queue.Main().empty() || !state.queue.Recovery().empty() ||
                       !state.queue.Main(LineKind::kWithoutGpus).empty();
-  // No wake-up is needed for a trial that is already due. It waits for GPUs, and releasing a GPU is
-  // an event.
+  // No wake-up is needed for a trial start that is already due. It waits for GPUs, and releasing a
+  // GPU is an event.
   std::optional<Time> trial = anyone ? state.launch_trouble.NextTrial() : std::nullopt;
   if (trial && *trial <= state.now) trial.reset();
   const std::optional<Time> plateau = anyone ? state.next_plateau : std::nullopt;

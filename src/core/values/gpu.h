@@ -16,7 +16,7 @@
 
 namespace carma::core {
 
-// Facts about a GPU that do not change. The shell sends them once (GpusDiscovered).
+// Facts about a GPU that do not change. The core's caller sends them once (GpusDiscovered).
 struct GpuInfo {
   std::string uuid;
   std::string type;               // "A100-40GB" …, for messages
@@ -36,8 +36,8 @@ struct GpuInfo {
   friend bool operator==(const GpuInfo&, const GpuInfo&) = default;
 };
 
-// One sample of one GPU. The shell computes windowed values (gpu/window.h) from the samples in
-// [window_from, taken].
+// One sample of one GPU. The core's caller computes windowed values (gpu/window.h) from the samples
+// in [window_from, taken].
 struct GpuSample {
   Time taken{};
   Time window_from{};         // start of the window; equal to taken while there is a single sample

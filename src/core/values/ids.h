@@ -13,7 +13,7 @@ using base::Time;
 
 enum class TaskId : std::uint64_t {};
 // Tasks of one user with the same KindId run the same program in the same way, so they need the
-// same amount of memory. 0 if unknown. Set by the shell (docs/use/estimates.md).
+// same amount of memory. 0 if unknown. Set by the core's caller (docs/use/estimates.md).
 enum class KindId : std::uint64_t {};
 // Position in the server's GPU list, which is in PCI order. The store identifies GPUs by UUID
 // instead.

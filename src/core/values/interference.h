@@ -15,8 +15,8 @@ struct Load {
   double sm_active = 0;    // u: solo SM activity, 0..1
   double sensitivity = 0;  // s
   double pressure = 0;     // p
-  // Under MPS, tasks of one user compute side by side, and tasks of different users take turns. 0
-  // for every task if users do not take turns.
+  // Identifies the user: under MPS, tasks of one user compute side by side, and tasks of different
+  // users take turns. 0 for every task if users do not take turns.
   std::uint32_t user = 0;
   friend bool operator==(const Load&, const Load&) = default;
 };
@@ -30,7 +30,7 @@ inline constexpr std::uint32_t kNoMpsClient = 0x8000'0000;
 inline constexpr double kUsualActivity = 0.6;
 inline constexpr double kUsualSensitivity = 0.8;
 // The load of a task under MPS: measured values if available; otherwise values derived from the
-// activity and kernel grain if both are known; otherwise the assumed values.
+// activity and kernel size if both are known; otherwise the assumed values.
 Load LoadOf(const Profile& profile);
 
 // Parameters fitted to two measured A100 runs, the Lucid artifact's pairs and the dissertation's

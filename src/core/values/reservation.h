@@ -75,7 +75,7 @@ struct Reservation {
     field("count", booking.count, "Number of GPUs; null means all.", {.low = 1, .high = kMaxGpus});
     field("from_ms", booking.from, "Start of the first period (ms since the epoch).",
           {.low = 0, .high = kMaxBeginMs, .required = true});
-    field("length_s", booking.length, "Length of a period, by the local clock if it repeats.",
+    field("length_s", booking.length, "Length of a period, by the local clock if repeated.",
           {.low = kLeastBooked.count(),
            .high = kMostBooked.count(),
            .required = true,

@@ -11,8 +11,8 @@
 
 namespace carma::core {
 
-// How the processes of one attempt share their GPUs. The shell chooses the method when it starts
-// the attempt.
+// How the processes of one attempt share their GPUs. The core's caller chooses the method when it
+// starts the attempt.
 enum class SharingMethod {
   kUnknown,  // not started yet, started by an older daemon, or without GPUs
   kAlone,    // the task has no neighbours, now or later

@@ -26,9 +26,9 @@ inline constexpr std::array<std::pair<DependencyKind, std::string_view>, 3> kDep
 struct Dependency {
   TaskId task{};
   DependencyKind kind = DependencyKind::kAfterOk;
-  // Final state of `task`, filled in by the shell once `task` has left the core. Empty while `task`
-  // is in the core. Exception: if `task` was requeued after the task that depends on it had
-  // started, its final state stays here.
+  // Final state of `task`, filled in by the core's caller once `task` has left the core. Empty
+  // while `task` is in the core. Exception: if `task` was requeued after the task that depends on
+  // it had started, its final state stays here.
   std::optional<TaskState> known_final;
 
   static void VisitFields(auto& field, auto& dependency) {

@@ -69,7 +69,8 @@ class Finder {
     }
   }
 
-  // Reads the scripts again with each branch that replaces a variable's value, and without any.
+  // Reads the scripts again: first without the branches that replace a variable's value, then with
+  // only the first branch of each condition, then also with the second, and so on.
   void LookAtOtherBranches() {
     constexpr int kMostBranches = 8;
     std::set<std::int64_t> needs_mib{run_mib_};
@@ -188,8 +189,8 @@ class Finder {
   }
 
   void LookAtEngine(const Meaning& meaning) {
-    // Only to compare an engine with training runs of the same script. The estimate is a share of
-    // the server's GPUs.
+    // Used only to compare an engine with the training runs of the same script. The estimate itself
+    // is a share of the server's largest GPU.
     constexpr double kUsualGpuMib = 80 * 1024;
     for (const std::string& note : meaning.notes) Note(note);
     const double share = base::ParseDouble(meaning.engine.back().value).value_or(0);

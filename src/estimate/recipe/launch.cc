@@ -186,7 +186,7 @@ class CommandReader {
 
   bool ReadProgram() {
     if (at_ < words_.size() && IsOneOf(words_[at_].text, {"-m", "--module"})) ++at_;
-    // An unknown word in front of the program may be options, or nothing.
+    // An unknown word in front of the program may expand to options or to nothing.
     while (at_ + 1 < words_.size() && !words_[at_].known && !IsOption(words_[at_ + 1])) ++at_;
     if (at_ >= words_.size()) return false;
     launch_.program = words_[at_++].text;
@@ -223,7 +223,7 @@ class CommandReader {
     }
     bool known = true;
     std::vector<std::string> values;
-    // An unknown word may be nothing, and these switches are usually given without a value.
+    // An unknown word may expand to nothing, and these switches are usually given without a value.
     if (IsOneOf(name, {"bf16", "fp16", "gradient_checkpointing", "use_peft", "packing"}))
       while (at_ < words_.size() && !words_[at_].known) ++at_;
     while (at_ < words_.size() && !IsOption(words_[at_])) {

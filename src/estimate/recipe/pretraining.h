@@ -14,8 +14,8 @@ namespace carma::estimate {
 bool IsOfTorchtitan(const std::vector<Setting>& settings);
 
 // settings: in order of increasing precedence, including the launcher's settings (nproc_per_node,
-// nnodes). Missing settings get the defaults of torchtitan's JobConfig. The model is the folder
-// with its files.
+// nnodes). Missing settings get the defaults of torchtitan's JobConfig. The result names the model
+// by the folder that contains its files.
 Meaning ReadTorchtitan(const std::vector<Setting>& settings);
 
 // Returns true if these are Megatron settings, judging by their names for model sizes and

@@ -414,8 +414,8 @@ class ShellReader : ShellText {
     return true;
   }
 
-  // Reads the text's commands in place of the current one. Without a text, other variables may have
-  // been set.
+  // Reads the text's commands in place of the current command. If the text is not read, it may have
+  // set any variable.
   void Include(const Result<std::string>& text, const std::string& file, int line) {
     constexpr int kMostNested = 4;
     const bool unread = !text || nested_ == kMostNested || text->size() >= budget_;

@@ -14,9 +14,10 @@
 namespace carma::estimate {
 
 struct ShellWord {
-  std::string text;   // without quotes, with variables expanded
-  bool known = true;  // false: a part is the output of a command, a loop variable, an argument of
-                      // a function, or was set by a file that cannot be read …
+  std::string text;  // without quotes, with variables expanded
+  // False if a part of the text is known only when the script runs: the output of a command, a loop
+  // variable, an argument of a function, or a variable set by a file that cannot be read.
+  bool known = true;
   friend bool operator==(const ShellWord&, const ShellWord&) = default;
 };
 

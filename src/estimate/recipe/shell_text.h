@@ -56,7 +56,7 @@ class Fields {
     if (open_) done_.push_back(std::exchange(current_, {}));
     open_ = false;
   }
-  // Appends the text's words, as an unquoted variable expands.
+  // Splits the text at blanks and appends its words, as for an unquoted variable.
   void AppendSplit(std::string_view text) {
     constexpr std::string_view kBlanks = " \t\r\n";
     while (!text.empty()) {

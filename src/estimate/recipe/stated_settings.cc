@@ -54,8 +54,8 @@ const Setting* StatedSettings::Doubt(SettingNames names) const {
   const Setting* known = Value(names);
   const Setting* unknown = Unknown(names);
   if (known == nullptr || unknown == nullptr) return unknown;
-  // Both are elements of one list, in which later settings take precedence. An unknown setting in
-  // the same file replaces nothing, because it may just use the default.
+  // Both settings are elements of one list, in which later settings take precedence. An unknown
+  // setting replaces no setting from its own file, because its value may just be that default.
   const auto file = [](const Setting& each) { return each.from.substr(0, each.from.find(':')); };
   const bool later = std::less<>()(known, unknown);
   return later && file(*known) != file(*unknown) ? unknown : nullptr;

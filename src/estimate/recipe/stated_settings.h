@@ -32,8 +32,8 @@ class StatedSettings {
   bool No(SettingNames names) const;
   // The last setting with one of these names whose value is unknown. Null if there is none.
   const Setting* Unknown(SettingNames names) const;
-  // Like Unknown(), but null if Value() is what the program uses: it was stated later, or by the
-  // script that uses it.
+  // Like Unknown(), but null if Value() takes precedence because it was stated later or in the same
+  // file.
   const Setting* Doubt(SettingNames names) const;
 
  private:

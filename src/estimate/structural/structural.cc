@@ -31,7 +31,7 @@ constexpr double kMibBytes = 1024.0 * 1024.0;
 // the gradients, because some activations are freed before all gradients exist. The optimizer's
 // states do not count.
 constexpr double kRunCopies = 1.7;
-// kRunCopies if the gradients are never freed.
+// Replaces kRunCopies if the gradients are never freed.
 constexpr double kRunCopiesKept = 2.0;
 // Copies that exist during the optimizer's step, including the temporaries of kernels that process
 // all tensors at once.
@@ -50,8 +50,9 @@ constexpr double kSharedGaps = 0.061;
 constexpr double kSegmentMib = 20;
 
 // Memory beyond weights and states, divided by torchinfo's total. Excludes the allocator's
-// overhead. The total is twice the outputs of all modules that have parameters and no children. The
-// kinds of printed rows show what it leaves out (docs/inside/estimators.md, "Bound").
+// overhead. The total is twice the outputs of all modules that have parameters and no children.
+// Which kinds of rows are printed shows what the total leaves out (docs/inside/estimators.md,
+// "Bound").
 constexpr double kKeptOfPass = 0.91;        // batch norms, and activations that keep their output
 constexpr double kNothingSeen = 1.18;       // no norm is printed: the overall median
 constexpr double kLayerNormsOnly = 0.93;    // only layer norms are printed, no batch norms
