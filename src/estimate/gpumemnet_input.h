@@ -14,9 +14,10 @@
 namespace carma::estimate {
 
 // The aggregates of a model. Counts and sizes are stored as ln(1 + x), because they span nine
-// decades. The first twelve aggregates come from the dissertation (section 5.4.4). The last five
+// decades. The first twelve aggregates come from the dissertation (section 5.4.4). The next three
 // describe the input's size and the wide layers of the whole model, which the dissertation also
-// names as causes of high memory use (5.4.1).
+// names as causes of high memory use (5.4.1). The last two are the shares of dropout and batch norm
+// layers.
 inline constexpr std::array<std::string_view, 17> kAggregateNames{
     "ln linear",  // number of layers of each kind …
     "ln conv",

@@ -39,10 +39,10 @@ class ReservationBook {
   void Follow(std::vector<ReservedPeriod> periods);
 
   // Called before each decision. Drops past periods and chooses GPUs for reservations that specify
-  // only a GPU count, at first those with the highest indexes. When only `lead` remains until the
-  // start, it chooses again and prefers GPUs where tasks of the reservation started during the
-  // period (so that a restart does not change the choice), then GPUs with the fewest other tasks.
-  // After that, a GPU is replaced only if it is closed or another reservation takes it.
+  // a GPU count, at first those with the highest indexes. When only `lead` remains until the start,
+  // it chooses again and prefers GPUs where tasks of the reservation started during the period (so
+  // that a restart does not change the choice), then GPUs with the fewest other tasks. After that,
+  // a GPU is replaced only if it is closed or another reservation takes it.
   void Settle(Time now, Duration lead, std::span<const GpuInfo> gpus, const Look& look);
 
   bool empty() const { return slots_.empty(); }

@@ -124,11 +124,11 @@ double HeadNormBytes(const TransformerConfig& config, const TrainingPlan& plan) 
   return fp32 ? 8 : 6;
 }
 
-// Bytes per element of the stream that a block keeps because scales and gates depend on the sample.
-// The results of both norms, of attention and of the feed-forward part are multiplied by scales or
-// gates, so the backward pass needs these results. Nothing is kept if the layers that compute the
-// scales are frozen. If attention and feed-forward run in parallel, they share one norm and one
-// result, but the block concatenates the inputs of its last matrix.
+// Bytes that a block keeps, per element of the residual stream, because scales and gates depend on
+// the sample. The results of both norms, of attention and of the feed-forward part are multiplied
+// by scales or gates, so the backward pass needs these results. Nothing is kept if the layers that
+// compute the scales are frozen. If attention and feed-forward run in parallel, they share one norm
+// and one result, but the block concatenates the inputs of its last matrix.
 double ModulationBytes(const TransformerConfig& config, const TrainingPlan& plan) {
   if (!config.modulated || plan.method == Method::kLora) return 0;
   const double beside = config.side_by_side;
