@@ -83,9 +83,9 @@ class History {
   std::map<std::uint64_t, task::Observation> runs_;  // in order of arrival
   std::uint64_t next_key_ = 0;
   Runs by_signature_, by_kin_;
-  // These two save Calibrate() from reading all runs. with_formula_: the runs with a formula
-  // result. newest_: the newest of these for each GPU type and signature, without runs that ran out
-  // of memory.
+  // The two indexes below save Calibrate() from reading all runs. with_formula_: the runs with a
+  // formula result. newest_: the newest of these for each GPU type and signature, without runs that
+  // ran out of memory.
   std::set<std::uint64_t> with_formula_;
   std::map<std::pair<std::string, std::string>, std::uint64_t> newest_;
   mutable std::map<std::string, Site> sites_;  // by GPU type; "": any other type; filled on demand

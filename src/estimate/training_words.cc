@@ -281,7 +281,7 @@ Result<TrainingPlan> PlanOf(std::span<const TrainingWord> said, const Transforme
   SetTokens(words, plan);
   SetWeights(words, config, plan);
   SetMethod(words, config, plan);
-  // from_pretrained loads fp32 by default, but 16 bits if it quantises the blocks.
+  // By default, from_pretrained loads weights in fp32, but in 16 bits if it quantises the blocks.
   if (!StatesWeights(words, config) && plan.quantisation == Quantisation::kNone)
     plan.weights = Dtype::kFp32;
   SetObjective(words, plan);

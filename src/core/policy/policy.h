@@ -93,8 +93,8 @@ struct PolicyConfig : MapperValues {
   SharingMethod sharing = SharingMethod::kMps;
   bool settle = true;          // close a GPU after a placement until its window shows the task
   int max_tasks_per_gpu = 16;  // MPS allows 48 clients per device
-  // Replace sm_cap and max_tasks_per_gpu on shared MIG instances and, through config::PolicyFor,
-  // on servers that share GPUs through streams.
+  // Used instead of sm_cap and max_tasks_per_gpu on shared MIG instances and, through
+  // config::PolicyFor, on servers that share GPUs through streams.
   std::optional<double> streams_sm_cap = 0.40;
   int streams_tasks = 3;
   bool idle_first = false;  // tasks go to idle GPUs first, whatever the mapper

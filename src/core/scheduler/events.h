@@ -157,7 +157,7 @@ struct TaskEdited {
 };
 // An administrator or the health rules (by_rule) close a GPU to new tasks. Each sets a separate
 // drain, and the GPU is open only if neither is set. At empty_by, the GPU's tasks are stopped and
-// requeued; they are asked to checkpoint SlotRules::notice earlier.
+// requeued; SlotRules::notice before that, they are asked to checkpoint.
 struct DrainRequested {
   GpuIndex gpu{};
   std::string why;

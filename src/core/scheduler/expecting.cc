@@ -236,8 +236,8 @@ void DropLimited(const State& state, std::vector<const TaskRecord*>& in_line) {
 }
 
 // Tasks are passed over while they wait for a limit, their array, another task, their begin time or
-// a retry; they may later start ahead of tasks behind them. Returns the position of the first such
-// task. Ignores tasks on hold.
+// a retry; they may later start before the tasks behind them. Returns the position of the first
+// such task. Ignores tasks on hold.
 std::optional<QueueKey> FirstPassedOver(const State& state) {
   std::optional<QueueKey> first;
   const auto note = [&](const QueueKey& key) { first = std::min(first.value_or(key), key); };

@@ -9,7 +9,7 @@
 namespace carma::core {
 
 // Returns how much memory to promise a task that is on a plateau: its peak plus 3 % plus 300 MiB.
-// The allowance covers short peaks, which samples taken once a second miss, and algorithm searches
+// The allowance covers peaks too short for samples taken once a second, and algorithm searches
 // (cuDNN), which differ between runs.
 std::int64_t NeedAfterPlateau(std::int64_t peak_mib);
 

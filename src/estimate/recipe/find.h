@@ -25,8 +25,8 @@ using FileReader =
 // Reads the task's script or command as text; nothing is executed. Uses `read` for the files that
 // the command refers to: training configurations, and the model's config.json in its folder or in
 // the Hugging Face cache. If a script starts several training runs, or its conditions decide
-// between settings, uses the run that needs the most memory. An inference engine counts as such a
-// run, without a config. Reads at most kMaxTrainingFiles files, each limited to
+// between settings, uses the run that needs the most memory. An inference engine counts as a run
+// without a config.json. Reads at most kMaxTrainingFiles files, each limited to
 // task::kMaxScriptBytes (shell scripts) or kMaxConfigBytes (all others).
 inline constexpr int kMaxTrainingFiles = 40;
 TrainingFound FindTraining(const task::TaskSpec& spec, const FileReader& read);

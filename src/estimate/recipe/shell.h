@@ -29,8 +29,8 @@ struct ShellCommand {
   int line = 0;                                 // line of the first word, from 1
 };
 
-// Assignments in branches (of if and case, numbered from 0, and after && or ||), whose conditions
-// are not evaluated.
+// Assignments in branches, whose conditions are not evaluated. The branches of each if and case are
+// numbered from 0; a command after && or || counts as branch 0.
 struct ShellBranches {
   int most = std::numeric_limits<int>::max();  // later branches do not replace an earlier value
   int seen = -1;                               // set to the last branch that would replace one

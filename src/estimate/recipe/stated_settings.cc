@@ -55,7 +55,8 @@ const Setting* StatedSettings::Doubt(SettingNames names) const {
   const Setting* unknown = Unknown(names);
   if (known == nullptr || unknown == nullptr) return unknown;
   // Both settings are elements of one list, in which later settings take precedence. An unknown
-  // setting replaces no setting from its own file, because its value may just be that default.
+  // setting does not override a known one from the same file, because the known one may be its
+  // default.
   const auto file = [](const Setting& each) { return each.from.substr(0, each.from.find(':')); };
   const bool later = std::less<>()(known, unknown);
   return later && file(*known) != file(*unknown) ? unknown : nullptr;

@@ -180,9 +180,9 @@ void AttentionWithSoftmax(const Graph&, const Row& row, Kept& kept) {
   kept.unfused_attention = true;
 }
 
-// Attention with position biases from a table, which has one number per head and distance within a
-// square. No fused kernel is used, so the backward pass needs the softmax's result: one matrix per
-// head.
+// Attention with position biases from a table, which has one number per head and per offset within
+// a square of tokens. No fused kernel is used, so the backward pass needs the softmax's result: one
+// matrix per head.
 void AttentionWithDistances(const Graph&, const Row& row, Kept& kept) {
   const Shape& in = row.layer->in;
   const Shape& out = row.layer->out;
@@ -202,9 +202,11 @@ void AttentionWithDistances(const Graph&, const Row& row, Kept& kept) {
 
 // Positions are added between the products, so no fused kernel can be used.
 void RelativePositions(const Graph&, const Row& row, Kept& kept) {
-  // Query, key and value; the queries with each bias; the position keys; the result and its copy.
+  // Kept: query, key and value; the queries with each bias; the position keys; the result and its
+  // copy.
   constexpr double kVectors = 8;
-  // The softmax's result before and after dropout, and its copy in the order of the last product.
+  // Also kept: the softmax's result before and after dropout, and its copy in the order of the last
+  // product.
   constexpr double kMatrices = 3;
   constexpr double kHeadWidth = 64;  // XLNet's d_head, which a summary does not show
   const Shape& out = row.layer->out;

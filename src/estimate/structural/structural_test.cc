@@ -164,8 +164,8 @@ TEST(Structural, CountsTheCodeThatEachPyTorchVersionLoads) {
 }
 
 TEST(Structural, KeepsGradientsThatPyTorchOnlyClears) {
-  // The difference is 30 % of 64 MiB of weights: the gradients that usually do not exist yet when
-  // all activations do.
+  // The difference is 30 % of 64 MiB of weights: the gradients that usually do not exist yet at the
+  // moment when all activations exist.
   LayerList list = SmallNet();
   list.torch = "1.12.1+cu113";
   const double freed_mib = [&] {
