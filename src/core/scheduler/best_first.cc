@@ -65,8 +65,8 @@ bool IsOnNoGpu(const Group& group) {
   return std::ranges::all_of(group.scores, [](double each) { return each == kNotThere; });
 }
 
-// The group with the highest priority. Among groups of equal priority, the highest score wins, and
-// ties go to the group that is first in the queue.
+// The group to start next: starving groups go first, then the highest priority, then the highest
+// score, then the first place in the queue.
 Group* FirstToGo(std::vector<Group>& groups) {
   Group* first = nullptr;
   for (Group& each : groups) {

@@ -190,7 +190,7 @@ bool MayBeGpuMemory(std::string_view line) {
   return std::ranges::any_of(kWords, [&](std::string_view word) { return Has(lower, word); });
 }
 
-// The last Python exception at or after line `from` that is unrelated to GPU memory.
+// The last Python exception at or after line `from`; empty if it may be about GPU memory.
 std::optional<std::string_view> OtherException(const std::vector<std::string_view>& lines,
                                                std::size_t from) {
   for (std::size_t i = lines.size(); i-- > from;) {
