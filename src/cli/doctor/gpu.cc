@@ -133,9 +133,10 @@ class GpuCheck {
                    "partition it as needed (nvidia-smi mig), or turn MIG off (nvidia-smi -mig 0); "
                    "CARMA serves the other GPUs");
       case gpu::TroubleCause::kHangs:
-        return Add(Level::kBad, text,
-                   "see the kernel log (dmesg: Xid); drain it (carma drain GPU), then reset it "
-                   "(nvidia-smi -r -i GPU) or reboot; CARMA serves the other GPUs");
+        return Add(
+            Level::kBad, text,
+            "see the kernel log (dmesg: Xid); drain the GPU (carma drain GPU), then reset it "
+            "(nvidia-smi -r -i GPU) or reboot; CARMA serves the other GPUs");
       case gpu::TroubleCause::kHiddenInstances:
       case gpu::TroubleCause::kOther:
         return Add(Level::kBad, text,
