@@ -1,5 +1,5 @@
-// Tests leases, which give GPUs to processes that carmad did not start, with real processes and a
-// daemon that is killed.
+// Tests leases, which give GPUs to processes that carmad did not start. Uses real processes, and
+// kills the daemon.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -131,7 +131,7 @@ class PilotKills : public ::testing::Test {
     side.socket = text.substr(at + name.size(), text.find('\n', at) - at - name.size());
     side.job.environment["CARMA_SOCKET"] = side.socket;
   }
-  // Starts the pilot again if it has exited, as it does after its daemon has been killed several
+  // Starts the pilot again if it has exited. It exits once its daemon has been killed several
   // times.
   void ServeAgain(Side& side) {
     if (!WaitReadable(side.pilot.end_fd(), std::chrono::milliseconds(0))) return;

@@ -1,4 +1,4 @@
-// Tests `carma list` and the other commands that show tasks by running them against a fake daemon.
+// Runs `carma list` and the other commands that show tasks, with a fake daemon.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -5,8 +5,8 @@
 
 namespace carma::core {
 
-// The queue head for which cores and memory are kept. They are kept after the same waiting time as
-// GPUs (pass_limit). If both queue heads have waited that long, the longer wait decides.
+// The queue head for which cores and memory are kept: one that has waited for pass_limit, as with
+// GPUs. If both queue heads have waited that long, the one with the longer wait.
 std::optional<TaskId> HostKeptFor(const State& state, Time at);
 // The machine's cores and memory available to this task.
 HostView HostFor(const State& state, TaskId task, Time at);

@@ -32,8 +32,8 @@ void AddWhere(const State& state, const TaskRequest& request,
 void CountIdleCpus(State& state);
 void ShowActivity(const State& state, GpuIndex gpu, Time at, GpuView& view);
 // The most likely memory usage of a task with a large prediction that no run has confirmed. It is
-// promised instead of the bound, which remains the limit under MPS. Empty if the bound or a lesson
-// from other tasks is promised.
+// promised instead of the bound, which remains the limit under MPS. Empty if the promise is the
+// bound, or the memory that other tasks of the kind have needed.
 std::optional<std::int64_t> LikelyMib(const State& state, const TaskRecord& task);
 // When the waiting task may begin to take turns with others (kTurnsAfter), or empty if it already
 // may.

@@ -72,7 +72,7 @@ struct Life {
   // Attempt::launched as it was before the current attempt; empty if no earlier attempt has
   // started.
   std::optional<Time> launched_before;
-  // HolderLine::waits_since of its line before an edit, until the task is in the queue again.
+  // While an edited task is out of the queue: HolderLine::waits_since of the line that it left.
   std::optional<Time> line_since;
   int repeats = 0;  // early requeues in a row (repeats.h)
   // When the task first became the head of its queue, plus the total time for which a limit has

@@ -219,8 +219,8 @@ void PlanPreemptions(State& state) {
     // An empty list means that the task only waits for a sample.
     const auto who = room.WhoMustLeave(need, LeaversFor(state, waiting));
     if (!who) {
-      // Once `backfill` tasks are stuck, no task behind them may start. Recovery tasks do not
-      // count, because they do not block other tasks.
+      // Once the number of stuck tasks reaches config.backfill, no task behind them may start.
+      // Recovery tasks do not count, because they do not block other tasks.
       if (in_line && ++stuck >= state.config.backfill) break;
       continue;
     }

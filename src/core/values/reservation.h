@@ -111,8 +111,8 @@ struct BookedStart {
   Time to{};                           // latest end of the task
   std::span<const ReservationId> own;  // the reservations that admit the task
 };
-// Returns the first period reserved for other tasks that the task would run into, or null if there
-// is none.
+// Returns the first period that the task would run into and that does not admit it, or null if
+// there is none.
 const ReservedPeriod* RunsInto(std::span<const ReservedPeriod* const> periods,
                                const BookedStart& start);
 

@@ -99,7 +99,8 @@ double StatesOf(Optimizer optimizer) {
   return optimizer == Optimizer::kSgd ? 0 : optimizer == Optimizer::kMomentum ? 1 : 2;
 }
 
-// Values from the question that all terms use. Sizes are relative: 1 for four bytes, 0.5 for two.
+// Values derived from the Question and used by all terms. Sizes are relative: 1 means four bytes,
+// 0.5 means two.
 struct Numbers {
   double batch = 0;
   double activation_size = 1;

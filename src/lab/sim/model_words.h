@@ -34,7 +34,7 @@ struct ModelWord {
   std::string_view name;     // "memory_ramp"
   std::string_view type;     // the expected form, such as "time span"
   std::string_view meaning;  // includes the default
-  // Returns false if the value does not match `type`. Simulate checks combinations of options.
+  // Returns false if the value does not match `type`. Simulate() checks how the options combine.
   bool (*set)(RunOptions& options, std::string_view value);
 };
 std::span<const ModelWord> ModelWords();

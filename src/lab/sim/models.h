@@ -76,14 +76,14 @@ struct MemoryModel {
   base::Duration load{14'000};        // launch to first allocation
   base::Duration crash_delay{8'000};  // failed allocation to process exit
   // Option: the first allocation takes only this share of the plateau. The rest follows in equal
-  // steps over `ramp`. Each step can fail; such a late crash loses work.
+  // steps over `ramp`. Each step can fail for lack of memory; such a late crash loses work.
   double first_share = 1.0;
   base::Duration ramp{0};
   // Option: after the ramp, memory grows in steps, by this share of the plateau per hour (caches,
   // leaks).
   double growth_per_hour = 0;
   // Option: after the ramp, the task briefly holds this additional share of the plateau once per
-  // `spike_every` (an evaluation, an algorithm search). Each spike can fail.
+  // `spike_every` (an evaluation, an algorithm search). Each spike can fail for lack of memory.
   double spike_share = 0;
   base::Duration spike_every{3'600'000};
   base::Duration spike_lasts{30'000};

@@ -1,4 +1,5 @@
-// Tests how leases with real processes are granted, adopted, ended and restored by a new daemon.
+// Tests with real processes how leases are granted, adopted and ended, and how a new daemon
+// restores them.
 #include "task/lease/lease_launcher.h"
 
 #include <gmock/gmock.h>

@@ -127,8 +127,8 @@ std::string KillWithoutShim(const KnownAttempt& attempt, const ShimOwner& owner,
   return group.empty() || TaskCgroup::RemoveCgroup(group) ? std::string() : group;
 }
 
-// Converts the end of a task that ended before the last boot to this boot's CLOCK_BOOTTIME, which
-// makes it negative.
+// Converts the end time of a task that ended before the last boot to this boot's CLOCK_BOOTTIME.
+// The result is negative.
 void FollowBoot(ShimReport& report) {
   const std::int64_t ago_ms = base::ToMs(base::SystemClock().Now()) - report.ended_ms;
   report.ended_boot_ns = base::BootTimeNs() - ago_ms * 1'000'000;
