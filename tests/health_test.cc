@@ -210,7 +210,8 @@ TEST_F(Health, AForeignProcessIsShownWithItsUserAndCommand) {
   site.Start();
   Child stranger = Child::Start({Program("carma-simgpu"), "hold", "--state", site.gpus_file(),
                                  "--gpu", "1", "--mib", "3000"});
-  // Waits for the program's name, because values that take longer to read appear later.
+  // Waits for the program's name, which appears later than the process, because it takes longer to
+  // read.
   ASSERT_TRUE(Eventually([&] {
     const api::GpuView gpu = Gpu(1);
     return !gpu.foreign.empty() && gpu.foreign[0].command.starts_with(Program("carma-simgpu"));

@@ -32,7 +32,7 @@ Result<Unit> RewriteFileAtomic(const std::string& path, std::string_view data);
 // Like mkdir -p. Existing folders are left as they are.
 Result<Unit> MakeDirs(const std::string& path, unsigned mode = 0755);
 bool Exists(const std::string& path);
-// Like Exists(), but returns an error if that cannot be determined, for example because of a
+// Like Exists(), but returns an error if the answer cannot be determined, for example because of a
 // bad disk.
 Result<bool> CheckExists(const std::string& path);
 bool IsFolder(const std::string& path);

@@ -408,7 +408,7 @@ std::vector<Key> MakeKeys() {
          "if empty.",
          PathOrNone(), AT(kernel_log), kRestart),
       Of("monitor.gpu_speeds",
-         "GPU type speeds relative to an A100-40GB; others are built in (docs/server/policies.md, "
+         "GPU type speeds (A100-40GB = 1) that replace the built-in ones (docs/server/policies.md, "
          "by work).",
          Texts("list of strings like [\"a6000=0.5\", \"a100=1\"]", &core::ParseTypeSpeed),
          AT(gpu_speeds), kRestart),

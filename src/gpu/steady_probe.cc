@@ -92,7 +92,8 @@ void SteadyProbe::LeaveAlone(const std::set<std::size_t>& devices) {
   for (std::size_t i = 0; i < numbers_.size(); ++i) {
     if (numbers_[i]) (devices.contains(i) ? of_driver : wanted).insert(*numbers_[i]);
   }
-  // Several instances may have the same number.
+  // If the driver lists a GPU without its instances, they all have its number. Such a GPU is left
+  // alone only if all its instances are.
   std::erase_if(of_driver, [&](std::size_t number) { return wanted.contains(number); });
   probe_->LeaveAlone(of_driver);
 }

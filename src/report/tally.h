@@ -31,7 +31,7 @@ struct TaskOutcome {
   std::string_view user;   // empty if unknown
   core::Time submitted{};
   std::optional<core::Time> ended;  // empty if not final; the task is then only counted
-  // Time between the task's ends and the requeues that followed.
+  // Total time between the ends of attempts and the requeues that followed them.
   core::Duration out_of_queue{};
   // Execution time of all attempts, and of the last one. Empty if the task's process never ran.
   std::optional<core::Duration> executed;

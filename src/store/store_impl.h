@@ -134,7 +134,8 @@ struct Store::Impl {
     return {added.id, added.base.Difference(spec)};
   }
 
-  // Keeps the other templates; otherwise every user's next description would become a new one.
+  // Forgets the templates that are no longer in the database. It keeps the others, because
+  // otherwise every user's next description would become a new template.
   void ForgetLostTemplates() {
     std::erase_if(templates, [this](const auto& each) {
       const Use found(Prepared("SELECT 1 FROM template WHERE id=?"));

@@ -115,7 +115,7 @@ class Carrier {
     // A terminal that has hung up reports EIO here.
     if (n == 0 && ::isatty(streams_.in) == 0 && errno != EIO) {
       input_ended_ = true;
-      // Ctrl-D twice: the first one only submits an unfinished line.
+      // Sends Ctrl-D twice, because after an unfinished line the first one only submits the line.
       return Send({.kind = Kind::kInput, .data = "\x04\x04"});
     }
     if (n == 0) return Leave(Unavailable("the terminal is gone"));

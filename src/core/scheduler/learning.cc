@@ -369,7 +369,7 @@ Need NeedNow(const State& state, const TaskRecord& task) {
     need.memory_mib = likely_mib;
   }
   // Only a prediction is lowered for the other GPUs. A user's value may be meant for a later phase
-  // in which they need as much as the first GPU.
+  // in which all GPUs need as much as the first.
   const bool predicted = task.estimate && task.estimate->predicted_mib;
   const bool usual = task.ooms == 0 && !need.idle_gpu && !need.exclusive;
   if (need.gpus > 1 && need.memory_mib && predicted && usual && state.config.plateau_after &&

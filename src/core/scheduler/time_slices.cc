@@ -427,7 +427,7 @@ std::optional<TaskId> KeptFor(const State& state, const GpuState& gpu, Time at) 
     return std::nullopt;
   }
   // While no task may overtake the head of the queue, GPUs are kept only for the head, because this
-  // GPU may be the only one that it can use.
+  // GPU may be the only one that the head can use.
   if (FirstOnly(state) && state.heads.passed.task &&
       *state.heads.passed.task != gpu.kept_place->task)
     return std::nullopt;

@@ -33,8 +33,8 @@ inline constexpr double kUsualSensitivity = 0.8;
 // activity and kernel size if both are known; otherwise the assumed values.
 Load LoadOf(const Profile& profile);
 
-// Parameters fitted to two measured A100 runs, the Lucid artifact's pairs and the dissertation's
-// anchors. docs/inside/simulator.md presents the evidence.
+// Parameters fitted to two measured A100 runs, the Lucid artifact's pairs and figures published in
+// the dissertation. docs/inside/simulator.md presents the evidence.
 struct Interference {
   double mps_saturation = 1.05;  // sum of u_i * speed_i never exceeds this under MPS
   // Optional cost of oversubscription, which lowers a GPU's throughput limit to 1.05 / (1 + cost *

@@ -323,7 +323,7 @@ void Counters::Count(const core::TaskRecord& record) {
 }
 
 void Counters::Count(const EstimateResult& result) {
-  // A size that the user states has no prediction.
+  // If the user stated the memory, the estimate has no prediction.
   const std::optional<core::Estimate>& estimate = result.estimate;
   const bool given = estimate && !estimate->predicted_mib;
   ++estimates[given ? "given" : estimate ? estimate->method : "none"];

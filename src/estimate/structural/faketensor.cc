@@ -30,8 +30,8 @@ class FakeTensor : public Estimator {
                     {"kept for backward", kept / kMib}};
     answer.point_mib = answer.bound_mib = RoundMib(SumOf(answer.terms));
     answer.warnings.emplace_back(
-        layers.saved ? "kept bytes were counted by a dry run"
-                     : "kept bytes are estimated by rule, because no dry run counted them");
+        layers.saved ? "bytes kept for backward were counted by a dry run"
+                     : "bytes kept for backward are estimated by rule, without a dry run");
     return answer;
   }
 };

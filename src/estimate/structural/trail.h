@@ -71,7 +71,7 @@ class Trail {
     }
     return Tensor::kNobody;
   }
-  // The result of a matrix product cannot be read again unless it is kept.
+  // Later rows can read the result of a matrix product only if it is kept.
   static bool IsReadable(const Tensor& tensor) {
     return tensor.kept || tensor.maker != Tensor::Maker::kMatrix;
   }

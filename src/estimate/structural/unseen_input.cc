@@ -188,8 +188,7 @@ UnseenInput::Read UnseenInput::OfLinear(const model::Layer& layer, const Tensor*
     return {.elements = tokens * windows * width, .windows = windows};
   }
   if (layer.out.rank() > 2) return {.elements = tokens * width};
-  // The row reads one vector per sample: the tokens before it were averaged, or one token was
-  // selected.
+  // The row reads one vector per sample: the mean of the tokens, or one selected token.
   if (before.rank() == 3 &&
       current->elements == static_cast<double>(Dimension(before, 1)) * width) {
     return {.elements = width};

@@ -46,7 +46,7 @@ inline RunResult Play(const Cluster& cluster, const std::vector<Arrival>& arriva
   return result ? *std::move(result) : RunResult{};
 }
 
-// For a run with a record.
+// The run must have a record.
 inline report::Metrics MeasuresOf(const RunResult& run) {
   return report::Compute(*run.record);
 }

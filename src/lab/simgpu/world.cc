@@ -351,8 +351,8 @@ std::int64_t SoftLimit(const World& world, int gpu, const std::string& group) {
   return limit == nullptr ? 0 : limit->soft_mib;
 }
 
-// Finds a client that holds memory on this GPU and belongs to a group other than `group` that
-// exceeds its soft limit; -1 if there is none.
+// Finds a client with memory on this GPU whose group exceeds its soft limit; -1 if there is none.
+// Never returns a client of `group`.
 int FindVictim(const World& world, int gpu, const std::string& group) {
   for (const int slot : LiveSlots(world)) {
     const Resident& resident = world.residents[slot];

@@ -265,7 +265,7 @@ Result<Unit> ApplyDirectives(Directives directives, const std::string& place,
     const std::string where =
         directive.line == 0 ? place : place + ":" + std::to_string(directive.line);
     if (directive.option == "dependency") {
-      // In Slurm, the last one counts.
+      // In Slurm, only the last --dependency counts.
       const bool all_count = awaits && !awaits->sbatch && !directive.sbatch;
       if (all_count) directive.value = awaits->value + "," + directive.value;
       if (awaits && !all_count)

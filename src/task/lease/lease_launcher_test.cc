@@ -246,7 +246,7 @@ TEST_F(LeaseLauncherTest, AStoppedProcessGetsTheStopSignalToo) {
   EXPECT_EQ(WTERMSIG(stranger.End(0)), SIGTERM);
 }
 
-// The lease is for a step of a job, and this process is its keeper.
+// The lease is for a step of a job, and this process is the step's keeper.
 TEST_F(LeaseLauncherTest, AnyProcessBelowTheKeeperMayAdopt) {
   const LeaseProcess keeper = *FindLeaseProcess(::getpid());
   LaunchOrder order = Order(keeper);

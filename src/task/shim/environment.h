@@ -17,7 +17,7 @@ using Environment = std::map<std::string, std::string>;
 struct CondaEnv {
   std::string prefix;  // absolute; programs are in <prefix>/bin
   std::string name;    // as given
-  // Those of `conda env config vars set`, which conda keeps in <prefix>/conda-meta/state. None if
+  // Set with `conda env config vars set`, which stores them in <prefix>/conda-meta/state. Empty if
   // the file cannot be read.
   Environment variables = {};
 };

@@ -250,7 +250,7 @@ void ShimLauncher::KnowShim(Attempt& attempt, const base::ProcessId& shim) const
   attempt.shim = shim;
   if (!stop_waits) return;
   Signal(attempt, StopSignal());
-  // Stop() may not have been able to read the order either.
+  // Reads the grace period again, because Stop() may not have been able to read the order.
   const base::Duration grace =
       KillGraceOf(attempt.dir).value_or(attempt.grace.value_or(kUsualGrace));
   attempt.kill_at = SteadyClock::now() + grace + options_.hang_margin;

@@ -31,7 +31,7 @@ using estimate::TrainingRun;
 using estimate::TrainingRuns;
 using estimate::TransformerEstimate;
 
-// Outcomes by kind (what was measured or asked) and by group of runs. The group with an empty name
+// Outcomes by kind (MemoryKind or SweepQuestion) and by group of runs. The group with an empty name
 // contains all runs.
 template <class Kind>
 using Groups = std::map<std::pair<Kind, std::string>, std::vector<Outcome>>;
