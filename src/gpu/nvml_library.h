@@ -141,7 +141,7 @@ bool MeansDriverGone(nvml::Return code);
 // The driver's text for the code: "Driver Not Loaded (NVML 9)".
 std::string NvmlText(const NvmlApi& api, nvml::Return code);
 
-// Effect of a value that cannot be read.
+// What happens if a value cannot be read.
 enum class Weight {
   kDecides,  // the reading fails
   kTells,    // the value is absent, unless the GPU or driver is gone

@@ -202,7 +202,7 @@ void LearnActivity(State& state, GpuIndex index) {
   NoteActivity(state, resident.task);
   state.ledger.NoteActivity(index, resident.task, sm_active);
   state.lessons.Activity(state.tasks.at(resident.task), sm_active);
-  // This also changes the profiles of tasks of the same kind on other GPUs.
+  // The new activity also changes the profiles of tasks of the same kind on other GPUs.
   for (std::uint32_t i = 0; i < state.gpus.all.size(); ++i) LookAtResidents(state, GpuIndex{i});
 }
 

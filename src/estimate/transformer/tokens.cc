@@ -70,9 +70,9 @@ double MatrixGradientBytes(const TransformerConfig& config, const TrainingPlan& 
   return plan.weights == Dtype::kFp32 || wide ? 8 : 4;
 }
 
-// Returns true if tensors needed only for the gradients of frozen weights are not kept. This is the
-// case with PEFT and without checkpointing. The 16-bit adapters of other libraries are an
-// exception, because the formula for them was fitted without this rule.
+// Returns true if the tensors that only the gradients of frozen weights would need are dropped.
+// This is the case with PEFT, unless blocks run again (checkpointing). The 16-bit adapters of other
+// libraries are an exception, because the formula for them was fitted without this rule.
 bool KeepsLess(const TrainingPlan& plan) {
   return plan.method == Method::kLora && !plan.lora_16bit && !RunsBlocksAgain(plan);
 }

@@ -112,7 +112,7 @@ std::optional<Rate> ReadRate(Scan& scan) {
     const string_view each = scan.While(IsLetter);
     return Rate{each, number && *number > 0 ? std::optional(1 / *number) : std::nullopt};
   }
-  // "s" must follow, unless the line was cut off.
+  // The "s" of "it/s" must follow, unless the line was cut off.
   if (!scan.Skip("s") && !scan.done()) {
     scan.at = before;
     return std::nullopt;
