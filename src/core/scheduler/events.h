@@ -93,8 +93,8 @@ struct LaunchFailed {
   // The daemon exited before the launch began. The task is retried immediately, and no failure is
   // counted.
   bool interrupted = false;
-  // True if the daemon itself could not get a file descriptor, a process or memory, so the machine
-  // is certainly at fault.
+  // True if the machine is certainly at fault: for example, the daemon could not get a file
+  // descriptor, a process, memory or disk space.
   bool exhausted = false;
   // True if this failure never ends the task: it is retried with growing delays. This happens if a
   // lease's process exists but did not start using its GPUs (it may be suspended), or if the user

@@ -76,7 +76,9 @@ struct ShimEvent {
   std::string no_limit;  // kStarted: why GPU memory is not limited as it should be
   std::string text;  // kLaunchFailed: why. kExited: what else went wrong (lost output), or empty
   bool retryable = false;
-  bool exhausted = false;    // kLaunchFailed, retryable: no descriptor, process or memory was left
+  // kLaunchFailed, retryable: it failed before anything of the task was used, for example because
+  // no process, memory or disk space was left.
+  bool exhausted = false;
   bool interrupted = false;  // kLaunchFailed: adopted, but carmad had exited before the start
   // kLaunchFailed: the task goes back to waiting and is tried again later. Either its user does not
   // exist, or a stopped process or a job step did not adopt its lease in time.

@@ -31,7 +31,7 @@ ShimEvent FailureOf(const KnownAttempt& attempt, std::string text, bool retryabl
 
 ShimEvent FailureOf(const KnownAttempt& attempt, const base::Error& error) {
   ShimEvent event = FailureOf(attempt, error.message, error.code != ErrorCode::kInvalid);
-  event.exhausted = error.code == ErrorCode::kUnavailable;
+  event.exhausted = event.retryable && error.code != ErrorCode::kConflict;
   return event;
 }
 

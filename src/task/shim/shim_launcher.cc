@@ -288,7 +288,8 @@ void ShimLauncher::Settle(Attempt attempt) {
         return push(EventOf(attempt, outcome.report));
       case OutcomeKind::kNeverBegan: {
         if (attempt.gave_up) return Push(NoStartOf(attempt));
-        ShimEvent event = FailureOf(attempt, outcome.text, /*retryable=*/true);
+        // The shim had not read the order, so the machine is at fault.
+        ShimEvent event = FailureOf(attempt, base::Error{.message = outcome.text});
         event.interrupted = attempt.adopted;
         return push(std::move(event));
       }

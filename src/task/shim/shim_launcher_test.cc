@@ -197,12 +197,23 @@ TEST_F(ShimLauncherTest, FoldersForOutputAreMade) {
   EXPECT_EQ(base::ReadFile(root_ + "/logs/today/out", 100), "up\n");
 }
 
-TEST_F(ShimLauncherTest, AMissingShimIsRetryable) {
-  launcher_ = MakeShimLauncher({"/no/such/carma-shim", {}}).value();
-  launcher_->Start(Order("true"));
-  const ShimEvent failed = NextFailed();
-  EXPECT_TRUE(failed.retryable);
-  EXPECT_THAT(failed.text, HasSubstr("/no/such/carma-shim: No such file"));
+TEST_F(ShimLauncherTest, AFailureBeforeTheOrderIsReadIsTheMachinesFault) {
+  struct Case {
+    std::string shim, attempt_dir, text;
+  };
+  for (const auto& [shim, attempt_dir, text] :
+       {Case{"/no/such/carma-shim", Dir(), "/no/such/carma-shim: No such file"},
+        Case{ShimPath(), "/dev/null/5/1", "/dev/null"},
+        Case{"/bin/false", Dir(), "its shim exited before the task started"}}) {
+    launcher_ = MakeShimLauncher({shim, {}}).value();
+    LaunchOrder order = Order("true");
+    order.attempt_dir = attempt_dir;
+    launcher_->Start(order);
+    const ShimEvent failed = NextFailed();
+    EXPECT_TRUE(failed.retryable) << text;
+    EXPECT_TRUE(failed.exhausted) << text;
+    EXPECT_THAT(failed.text, HasSubstr(text));
+  }
 }
 
 TEST_F(ShimLauncherTest, ABatchScriptRunsByItsInterpreterWithItsArguments) {
