@@ -43,10 +43,11 @@ struct EngineServices {
   AnswerLater answer_later = nullptr;
   // Calls `read` on a worker, then `then` on the loop.
   std::function<void(std::function<void()> read, std::function<void()> then)> aside = nullptr;
-  // Calls `read` on a thread with a time limit, because a user's disk may hang. Then calls `then`
+  // Calls `read` on a thread with a time limit, because the user's disk may hang. Then calls `then`
   // on the loop.
-  std::function<void(std::function<Answer()> read, std::function<void(Answer)> then)> read_file =
-      nullptr;
+  std::function<void(std::uint32_t uid, std::function<Answer()> read,
+                     std::function<void(Answer)> then)>
+      read_file = nullptr;
   // Like EstimateService::Ask().
   std::function<void(std::vector<EstimateJob>, EstimateService::Take)> estimate = nullptr;
   // Calls back when the task has ended, or after `seconds` of real time.

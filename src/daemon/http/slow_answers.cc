@@ -14,9 +14,9 @@ constexpr int kReportNice = 10;
 SlowAnswers::SlowAnswers(const std::shared_ptr<boost::asio::io_context>& loop,
                          std::function<void()> report_sent, SlowAnswersOptions options)
     : options_(options),
+      loop_(loop),
       report_sent_(std::move(report_sent)),
       bodies_(loop, BackgroundWorker::AtEnd::kWait),
-      files_(loop, BackgroundWorker::AtEnd::kLeave),
       reports_(loop, BackgroundWorker::AtEnd::kWait) {}
 
 Result<Unit> SlowAnswers::Report(std::function<Answer(const std::atomic<bool>& wanted)> make,
@@ -36,18 +36,36 @@ Result<Unit> SlowAnswers::Report(std::function<Answer(const std::atomic<bool>& w
   return Unit{};
 }
 
-void SlowAnswers::ReadFile(std::function<Answer()> read, std::function<void(Answer)> then) {
-  if (files_.waiting() >= options_.most_files)
+void SlowAnswers::ReadFile(std::uint32_t uid, std::function<Answer()> read,
+                           std::function<void(Answer)> then) {
+  int pending = 0;
+  for (const auto& [_, user] : files_) pending += user.worker.waiting();
+  UserFiles& user = files_.try_emplace(uid, loop_).first->second;
+  if (pending >= options_.most_files || user.worker.waiting() >= options_.most_files_of_user) {
+    Tidy(uid);
     return then(Unavailable("too many files are being read; try again"));
-  // The thread has already been abandoned if an earlier read on it also timed out.
-  const auto late = [this, then, before = files_.abandoned()] {
-    if (files_.abandoned() == before) files_.Abandon();
-    then(Unavailable("the disk holding the task's output is not responding"));
+  }
+  ++user.unanswered;
+  const auto answer = [this, uid, &user, then = std::move(then)](Answer answered) {
+    --user.unanswered;
+    Tidy(uid);
+    then(std::move(answered));
   };
-  const auto in_time = files_.Within(options_.file_limit, late);
-  files_.Ask(std::move(read), [in_time, then](Answer answer) {
-    if (in_time()) then(std::move(answer));
+  // The thread has already been abandoned if an earlier read on it also timed out.
+  const auto late = [&user, answer, before = user.worker.abandoned()] {
+    if (user.worker.abandoned() == before) user.worker.Abandon();
+    answer(Unavailable("the disk holding the task's output is not responding"));
+  };
+  const auto in_time = user.worker.Within(options_.file_limit, late);
+  user.worker.Ask(std::move(read), [this, uid, in_time, answer](Answer answered) {
+    if (in_time()) return answer(std::move(answered));
+    Tidy(uid);
   });
+}
+
+void SlowAnswers::Tidy(std::uint32_t uid) {
+  const auto user = files_.find(uid);
+  if (user->second.unanswered == 0 && user->second.worker.waiting() == 0) files_.erase(user);
 }
 
 void SlowAnswers::ReadBody(std::function<void()> read, std::function<void()> then) {

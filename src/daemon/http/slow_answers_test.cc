@@ -14,6 +14,7 @@ namespace {
 namespace asio = boost::asio;
 
 constexpr auto kPatience = std::chrono::seconds(30);
+constexpr std::uint32_t kAda = 1000, kBob = 1001;
 
 Answer Text(const std::string& text) {
   return api::Response{.body = text};
@@ -81,6 +82,7 @@ TEST_F(SlowAnswersTest, AbandonsADiskThatDoesNotAnswer) {
   Open({.most_files = 2, .file_limit = std::chrono::milliseconds(20)});
   const auto go = std::make_shared<std::promise<void>>();  // shared with the abandoned thread
   answers_->ReadFile(
+      kAda,
       [go] {
         go->get_future().wait();
         return Text("late");
@@ -89,7 +91,8 @@ TEST_F(SlowAnswersTest, AbandonsADiskThatDoesNotAnswer) {
   Until([&] { return kept_.size() == 1; });
   ASSERT_FALSE(kept_[0]);
   EXPECT_EQ(kept_[0].error().message, "the disk holding the task's output is not responding");
-  answers_->ReadFile([] { return Text("of another disk"); }, Kept());
+  answers_->ReadFile(
+      kAda, [] { return Text("of another disk"); }, Kept());
   Until([&] { return kept_.size() == 2; });
   EXPECT_EQ(kept_[1]->body, "of another disk");
   go->set_value();
@@ -102,9 +105,11 @@ TEST_F(SlowAnswersTest, ReadsDroppedWithAHungDiskDoNotCount) {
     hung.wait();
     return Text("late");
   };
-  for (int i = 0; i < 4; ++i) answers_->ReadFile(wait, Kept());
+  for (int i = 0; i < 4; ++i) answers_->ReadFile(kAda, wait, Kept());
   Until([&] { return kept_.size() == 4; });
-  for (int i = 0; i < 3; ++i) answers_->ReadFile([] { return Text("of another disk"); }, Kept());
+  for (int i = 0; i < 3; ++i)
+    answers_->ReadFile(
+        kAda, [] { return Text("of another disk"); }, Kept());
   Until([&] { return kept_.size() == 7; });
   for (int i = 4; i < 7; ++i) EXPECT_TRUE(kept_[static_cast<std::size_t>(i)]);
   go->set_value();
@@ -112,12 +117,57 @@ TEST_F(SlowAnswersTest, ReadsDroppedWithAHungDiskDoNotCount) {
 
 TEST_F(SlowAnswersTest, LimitsConcurrentReads) {
   Open({.most_files = 1});
-  answers_->ReadFile([] { return Text("a"); }, Kept());
-  answers_->ReadFile([] { return Text("b"); }, Kept());
+  answers_->ReadFile(
+      kAda, [] { return Text("a"); }, Kept());
+  answers_->ReadFile(
+      kAda, [] { return Text("b"); }, Kept());
   ASSERT_EQ(kept_.size(), 1U) << "refused immediately";
   EXPECT_EQ(kept_[0].error().message, "too many files are being read; try again");
   Until([&] { return kept_.size() == 2; });
   EXPECT_EQ(kept_[1]->body, "a");
+}
+
+TEST_F(SlowAnswersTest, AHungDiskAffectsOnlyItsUser) {
+  Open({.most_files = 6, .most_files_of_user = 3});
+  const auto go = std::make_shared<std::promise<void>>();
+  const auto wait = [hung = go->get_future().share()] {
+    hung.wait();
+    return Text("ada's");
+  };
+  for (int i = 0; i < 4; ++i) answers_->ReadFile(kAda, wait, Kept());
+  ASSERT_EQ(kept_.size(), 1U) << "one too many";
+  EXPECT_EQ(kept_[0].error().message, "too many files are being read; try again");
+  for (int i = 0; i < 3; ++i)
+    answers_->ReadFile(
+        kBob, [] { return Text("bob's"); }, Kept());
+  Until([&] { return kept_.size() == 4; });
+  for (std::size_t i = 1; i < 4; ++i) EXPECT_EQ(kept_[i].value().body, "bob's");
+  go->set_value();
+  Until([&] { return kept_.size() == 7; });
+  for (std::size_t i = 4; i < 7; ++i) EXPECT_EQ(kept_[i].value().body, "ada's");
+  answers_->ReadFile(
+      kAda, [] { return Text("next"); }, Kept());
+  Until([&] { return kept_.size() == 8; });
+  EXPECT_EQ(kept_[7].value().body, "next");
+}
+
+TEST_F(SlowAnswersTest, AReadThatReturnsLateLeavesNoReadUnanswered) {
+  Open({.file_limit = std::chrono::milliseconds(20)});
+  const auto go = std::make_shared<std::promise<void>>();
+  answers_->ReadFile(
+      kAda,
+      [go] {
+        go->get_future().wait();
+        return Text("late");
+      },
+      [&, keep = Kept()](Answer answer) {
+        keep(std::move(answer));
+        go->set_value();
+      });
+  answers_->ReadFile(
+      kAda, [] { return Text("dropped"); }, Kept());
+  Until([&] { return kept_.size() == 2; });
+  for (const Answer& answer : kept_) EXPECT_FALSE(answer);
 }
 
 TEST_F(SlowAnswersTest, ReadsBodiesOffTheLoop) {

@@ -31,9 +31,10 @@ Result<Unit> ShowOutput(const SharedServices& services, const Call& call,
     return Invalid("?stream: expected stdout or stderr");
   const std::string path = stream == "stdout" ? stored.stdout_path : stored.stderr_path;
   const std::uint32_t gid = Owns(call.caller, stored) ? call.caller.gid : stored.gid;
-  services->read_file([uid = stored.record.request->uid, gid, path,
-                       bytes] { return ReadEnd(uid, gid, path, bytes); },
-                      [reply](Answer answer) { reply(std::move(answer)); });
+  const std::uint32_t uid = stored.record.request->uid;
+  services->read_file(
+      uid, [uid, gid, path, bytes] { return ReadEnd(uid, gid, path, bytes); },
+      [reply](Answer answer) { reply(std::move(answer)); });
   return Unit{};
 }
 

@@ -24,7 +24,7 @@ class OutputTest : public EndpointTest {
     Call call = By(caller, std::to_string(core::Number(id)));
     call.request.query = std::move(query);
     EngineServices services = Basics();
-    services.read_file = [](auto read, auto then) { then(read()); };
+    services.read_file = [](auto, auto read, auto then) { then(read()); };
     return Ask(Shared(std::move(services)), &ShowOutput, call);
   }
   std::string path_;
