@@ -154,15 +154,20 @@ void EstimateService::ReadNext() {
   if (waiting_.empty()) return;
   reading_ = std::move(waiting_.front());
   waiting_.pop_front();
-  if (stuck_ >= kMostStuck) return GiveUp();
-  const auto first = reader_.Within(time_limit_, [this] {
+  const std::uint32_t uid = reading_->jobs.front().uid;
+  if (stuck_.contains(uid))
+    return GiveUp("not read, because another file of this user does not respond");
+  if (stuck_.size() >= kMostStuck)
+    return GiveUp(fmt::format("not read, because files of {} users do not respond", stuck_.size()));
+  const auto first = reader_.Within(time_limit_, [this, uid] {
     // The read might hang in the file system forever. If it ever returns, its result is ignored.
     reader_.Abandon();
-    ++stuck_;
-    base::LogWarn(
-        "estimate_timed_out",
-        {{"task", reading_->jobs.front().id}, {"tasks", reading_->jobs.size()}, {"stuck", stuck_}});
-    GiveUp();
+    stuck_.insert(uid);
+    base::LogWarn("estimate_timed_out", {{"task", reading_->jobs.front().id},
+                                         {"tasks", reading_->jobs.size()},
+                                         {"stuck", stuck_.size()}});
+    GiveUp(fmt::format("could not be read within {} s (estimate.time_limit)",
+                       base::Seconds(time_limit_)));
   });
   reader_.Ask(
       [slice = reading_, appraiser = appraiser_, read = read_] {
@@ -170,9 +175,9 @@ void EstimateService::ReadNext() {
         const estimate::Summary summary = ReadSafely(*read, slice->jobs.front());
         return AppraiseAll(*appraiser, slice->jobs, summary, began);
       },
-      [this, first, slice = reading_](std::vector<EstimateResult> results) {
+      [this, uid, first, slice = reading_](std::vector<EstimateResult> results) {
         if (!first()) {
-          --stuck_;
+          stuck_.erase(uid);
           return;
         }
         slice->take(std::move(results));
@@ -181,13 +186,9 @@ void EstimateService::ReadNext() {
 }
 
 // Estimates the tasks without the summary.
-void EstimateService::GiveUp() {
+void EstimateService::GiveUp(const std::string& why) {
   estimate::Summary summary;
-  summary.trouble = fmt::format("{}: could not be read within {} s (estimate.time_limit)",
-                                reading_->jobs.front().spec.model_summary.value_or(""),
-                                base::Seconds(time_limit_));
-  if (stuck_ >= kMostStuck)
-    summary.trouble += fmt::format("; {} such reads are still pending", stuck_);
+  summary.trouble = reading_->jobs.front().spec.model_summary.value_or("") + ": " + why;
   Appraise(std::exchange(reading_, nullptr), std::move(summary));
   reader_.Later([this] {
     if (!reading_) ReadNext();

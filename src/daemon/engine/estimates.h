@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -55,8 +56,9 @@ class EstimateService {
 
   // Estimates these jobs. Tasks without a summary do not wait while summaries are being read. If
   // reading a summary takes too long, its thread is abandoned and the task is estimated without the
-  // summary. While kMostStuck abandoned threads are still hung, no more summaries are read. If
-  // `take` is set, it receives the results, in several parts and in any order.
+  // summary. While an abandoned thread of the task's user or kMostStuck of them are still hung, its
+  // summary is not read. If `take` is set, it receives the results, in several parts and in any
+  // order.
   void Ask(std::vector<EstimateJob> jobs, Take take = nullptr);
   const estimate::AppraisalRules& rules() const { return appraiser_->rules(); }
   // Applies the new settings to later calls to Ask.
@@ -72,7 +74,7 @@ class EstimateService {
   struct Slice;  // tasks of one user with the same summary
   void Appraise(std::shared_ptr<const Slice> slice, estimate::Summary summary);
   void ReadNext();
-  void GiveUp();
+  void GiveUp(const std::string& why);
 
   // Shared with threads that may outlive this object.
   std::shared_ptr<const estimate::Appraiser> appraiser_;
@@ -81,7 +83,7 @@ class EstimateService {
   Take take_;
   std::deque<std::shared_ptr<const Slice>> waiting_;
   std::shared_ptr<const Slice> reading_;
-  int stuck_ = 0;
+  std::set<std::uint32_t> stuck_;  // users whose files do not respond
   BackgroundWorker plain_, reader_;
 };
 

@@ -181,25 +181,33 @@ TEST_F(EstimateServiceTest, AFileThatHangsDelaysNoOtherTasks) {
   service.Ask({Job(1, "/hangs"), Job(2)});
   EstimateJob stated = Job(3, "/hangs");
   stated.spec.memory_mib = 5'000;
-  service.Ask({stated, Job(4, "/good")});
+  EstimateJob of_another_user = Job(4, "/good");
+  of_another_user.uid = 1001;
+  service.Ask({stated, of_another_user});
   Await(4);
   EXPECT_EQ(order_.front(), 2U) << "a task without a summary does not wait for files";
   EXPECT_FALSE(results_[1].estimate);
   EXPECT_THAT(results_[1].forecast.remarks,
               ElementsAre(HasSubstr("no estimate: /hangs: could not be read within 0.1 s")));
   EXPECT_EQ(results_[3].estimate, (core::Estimate{5'000, "given", std::nullopt}));
-  EXPECT_THAT(results_[3].forecast.remarks, Contains(HasSubstr("could not be read within")));
+  EXPECT_THAT(results_[3].forecast.remarks,
+              Contains(HasSubstr("/hangs: not read, because another file of this user does not")));
+  EXPECT_EQ(files_->reads("/hangs"), 1) << "a second read would only delay other users";
   EXPECT_TRUE(WasRead(results_[4]));
 }
 
 TEST_F(EstimateServiceTest, AbandonsNoMoreThanAFewThreads) {
   EstimateService& service = Open(base::Duration(50));
   constexpr std::uint64_t kTasks = EstimateService::kMostStuck + 3;
-  for (std::uint64_t id = 1; id <= kTasks; ++id)
-    service.Ask({Job(id, "/hangs/" + std::to_string(id))});
+  for (std::uint64_t id = 1; id <= kTasks; ++id) {
+    EstimateJob job = Job(id, "/hangs/" + std::to_string(id));
+    job.uid = static_cast<std::uint32_t>(id);
+    service.Ask({job});
+  }
   Await(kTasks);
   EXPECT_EQ(files_->reads("/hangs/" + std::to_string(kTasks)), 0) << "it was not even opened";
-  EXPECT_THAT(results_[kTasks].forecast.remarks, ElementsAre(HasSubstr("reads are still pending")));
+  EXPECT_THAT(results_[kTasks].forecast.remarks,
+              ElementsAre(HasSubstr("not read, because files of 4 users do not respond")));
   files_->LetGo();
   // Files can be read again once a hung read returns. The result of the hung read comes too late to
   // be used.
