@@ -50,6 +50,7 @@ struct Entry {
   std::shared_ptr<MpsPartitions> partitions = std::make_shared<MpsPartitions>();
   MpsClients clients;
   std::set<Key> divided;  // clients that may have a partition
+  std::set<Key> adopted;  // clients of an earlier carmad whose server process is not yet known
   MpsClientCheck check;
   std::optional<base::ProcessId> server;  // as found last
   std::string told;                       // the last problem that was logged
@@ -226,6 +227,7 @@ void RealMpsServers::Adopt(const MpsClient& client) {
   entry.linger.Stop();
   clients_[who] = {client.server.uid, task::MpsServerName(client.server)};
   entry.clients.Add(who, Clock::now());
+  entry.adopted.insert(who);
   if (!client.partition.empty()) entry.divided.insert(who);
   Do<Looked>(
       entry,
@@ -234,12 +236,9 @@ void RealMpsServers::Adopt(const MpsClient& client) {
         if (!partition.empty()) partitions->Adopt(who, partition);
         return control.Look(Clock::now() + limit);
       },
-      [this, who](Entry& its, const Looked& looked) {
-        // A server that can no longer be found counts as broken.
-        if (!looked || !its.clients.Find(who, *looked ? (*looked)->process : base::ProcessId{}))
-          return;
-        Note(its, *looked);
-        KeepLooking(its);
+      [this](Entry& its, const Looked& looked) {
+        if (looked) Note(its, *looked);
+        if (!its.clients.empty()) KeepLooking(its);
       });
 }
 
@@ -382,6 +381,9 @@ void RealMpsServers::TerminateClients(core::TaskId id, int attempt, std::functio
 
 void RealMpsServers::Note(Entry& entry, const std::optional<MpsServer>& server) {
   entry.server = server ? std::optional(server->process) : std::nullopt;
+  // A server that can no longer be found counts as broken.
+  for (const Key& who : std::exchange(entry.adopted, {}))
+    entry.clients.Find(who, entry.server.value_or(base::ProcessId{}));
   for (const auto& [process, how] : entry.clients.NoteServer(server, Clock::now())) {
     base::LogWarn("mps_server_broke", {{"uid", entry.control->id().uid},
                                        {"gpu", entry.control->id().gpus},

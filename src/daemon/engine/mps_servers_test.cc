@@ -296,6 +296,22 @@ TEST_F(MpsServersTest, TheNextCarmadTakesOverServers) {
   EXPECT_TRUE(Until([&] { return !DaemonRuns(); }));
 }
 
+TEST_F(MpsServersTest, AServerThatIsSilentWhenTheNextCarmadStartsIsFoundLater) {
+  ASSERT_TRUE(Attach(kFirst));
+  options_.timeout = milliseconds(100);
+  options_.probe = milliseconds(1);
+  Open();
+  fake_.Write("/hang");
+  servers_->Adopt({kFirst, 1, fake_.id});
+  EXPECT_FALSE(Evidence(kFirst).broke) << "nothing is known";
+  const std::size_t asked = fake_.Read("/asked").size();
+  EXPECT_TRUE(Until([&] { return fake_.Read("/asked").size() > asked; })) << "it is asked again";
+  fake_.Remove("/hang");
+  EXPECT_FALSE(Evidence(kFirst).broke);
+  KillServer();
+  EXPECT_TRUE(Evidence(kFirst).broke);
+}
+
 TEST_F(MpsServersTest, AServerThatEndedBetweenTwoRunsOfCarmadHasBroken) {
   ASSERT_TRUE(Attach(kFirst));
   KillServer();
