@@ -35,8 +35,9 @@ constexpr std::size_t kMaxEarlyBytes = 1 << 18;
 // not read its folder.
 constexpr std::chrono::milliseconds kLook{20};
 
-// A shim that survives a kill (because a disk does not respond) is killed again after this time.
-constexpr std::chrono::seconds kKillAgain{1};
+// A shim that survives a kill (because a disk does not respond) is killed again after this time,
+// which doubles each time. Otherwise, many such shims would keep the loop busy.
+constexpr std::chrono::seconds kKillAgain{1}, kKillSeldom{32};
 constexpr base::Duration kUsualGrace{30'000};
 
 using SteadyClock = std::chrono::steady_clock;
@@ -55,10 +56,12 @@ struct Attempt : KnownAttempt {
   bool unsettled = false;     // the shim is gone or never existed, so the folder must be read again
   std::optional<base::Duration> grace;             // empty: as in the attempt's order
   std::optional<SteadyClock::time_point> kill_at;  // set once the attempt was asked to stop
+  std::chrono::seconds kill_again = kKillAgain;
   int kill_rounds = 0;  // how often the processes of a hung attempt were killed
   std::optional<SteadyClock::time_point> killed_at;  // the last of these times
   std::optional<SteadyClock::time_point> start_by;   // when to act if the task has not started
   bool start_warned = false, gave_up = false;        // gave_up: the shim was killed for this reason
+  bool hang_told = false;                            // the hang of the shim was logged
 };
 
 class ShimLauncher final : public Launcher {
@@ -192,9 +195,10 @@ void ShimLauncher::LimitMemory(core::TaskId id, int attempt,
 // Kills the shim only once its task has no processes left. While one of them survives even SIGKILL,
 // for example in a driver that hangs, the task keeps its GPUs.
 void ShimLauncher::KillHung(Attempt& attempt) {
-  attempt.kill_at = SteadyClock::now() + kKillAgain;
+  attempt.kill_at = SteadyClock::now() + attempt.kill_again;
   // The shim may be unknown, because its folder cannot be read, or its pid may have been reused.
   if (!MayLive(attempt.shim)) return;
+  attempt.kill_again = std::min(attempt.kill_again * 2, kKillSeldom);
   const std::vector<base::ProcessStat> left = Descendants(attempt.shim.pid);
   if (!options_.cgroup.path.empty())
     TaskCgroup::KillCgroup(GroupOf(attempt, options_.cgroup.path, attempt.shim.pid));
@@ -210,8 +214,9 @@ void ShimLauncher::KillHung(Attempt& attempt) {
   }
   // The shim may still be writing its report.
   if (attempt.killed_at && now - *attempt.killed_at < options_.hang_margin) return;
-  base::LogWarn("shim_hangs", {Field{"task", attempt.id}, Field{"attempt", attempt.number},
-                               Field{"pid", attempt.shim.pid}});
+  if (!std::exchange(attempt.hang_told, true))
+    base::LogWarn("shim_hangs", {Field{"task", attempt.id}, Field{"attempt", attempt.number},
+                                 Field{"pid", attempt.shim.pid}});
   Tell(attempt.shim, {SIGKILL});
 }
 

@@ -188,6 +188,32 @@ TEST_F(ShimRestartTest, ATaskWithAProcessThatSurvivesAKillIsNotLost) {
   EXPECT_FALSE(NextExited().lost);
 }
 
+TEST_F(ShimRestartTest, AShimThatSurvivesAKillIsReportedOnce) {
+  launcher_ = MakeShimLauncher({ShimPath(), FindCgroupBase(), base::Duration(100)}).value();
+  launcher_->Start(Order("exec sleep 1000"));
+  NextStarted();
+  const pid_t shim = ShimProcess().pid;
+  // The shim does nothing and does not exit before its tracer has noticed, as if a disk hung.
+  constexpr std::intptr_t kStopAtExit = PTRACE_O_TRACEEXIT;
+  if (::ptrace(PTRACE_SEIZE, shim, nullptr, kStopAtExit) != 0) GTEST_SKIP() << "no ptrace()";
+  ASSERT_EQ(::ptrace(PTRACE_INTERRUPT, shim, nullptr, nullptr), 0);
+  ASSERT_EQ(::waitpid(shim, nullptr, __WALL), shim);
+  launcher_->Stop(kTask, 1);
+  ::testing::internal::CaptureStderr();
+  // The launcher wakes up when it kills the task, then for each time that it kills the shim.
+  for (int wakes = 0; wakes < 3 && events_.empty(); ++wakes) {
+    pollfd fd{launcher_->PollFd(), POLLIN, 0};
+    ::poll(&fd, 1, kPatienceMs);
+    launcher_->Poll([this](ShimEvent event) { events_.push_back(std::move(event)); });
+  }
+  const std::string log = ::testing::internal::GetCapturedStderr();
+  EXPECT_NE(log.find("shim_hangs"), std::string::npos);
+  EXPECT_EQ(log.find("shim_hangs"), log.rfind("shim_hangs"));
+  ::waitpid(shim, nullptr, __WALL);
+  ::ptrace(PTRACE_DETACH, shim, nullptr, nullptr);
+  EXPECT_TRUE(NextExited().lost);
+}
+
 TEST_F(ShimRestartTest, AStopReachesATaskThoughItsFolderCannotBeRead) {
   for (const char* name : {kExitFile, kOwnerFile}) {
     LaunchOrder order = Order("exec sleep 1000");
