@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <mutex>
 
 #include "base/spawn.h"
 #include "base/unique_fd.h"
@@ -59,6 +60,16 @@ bool EndsAfterKill(const base::UniqueFd& process) {
   return ::poll(&end, 1, kAfterKillMs) == 1;
 }
 
+// Reaps the killed programs that have exited since. fresh: a program to reap later, or 0.
+void ReapSurvivors(pid_t fresh = 0) {
+  // Never destroyed, because threads may run programs while carmad exits.
+  static auto& mutex = *new std::mutex;
+  static auto& survivors = *new std::vector<pid_t>;
+  const std::lock_guard lock(mutex);
+  if (fresh > 0) survivors.push_back(fresh);
+  std::erase_if(survivors, [](pid_t pid) { return ::waitpid(pid, nullptr, WNOHANG) != 0; });
+}
+
 }  // namespace
 
 Result<RunResult> RunBounded(const RunRequest& request) {
@@ -88,8 +99,11 @@ Result<RunResult> RunBounded(const RunRequest& request) {
   result.late = killed && !result.flood;
   const bool ended = !killed || EndsAfterKill(child->process);
   int status = SIGKILL;
-  while (::waitpid(child->pid, &status, ended ? 0 : WNOHANG) < 0 && errno == EINTR) {
-  }
+  pid_t reaped = 0;
+  do {
+    reaped = ::waitpid(child->pid, &status, ended ? 0 : WNOHANG);
+  } while (reaped < 0 && errno == EINTR);
+  ReapSurvivors(reaped == 0 ? child->pid : 0);
   if (WIFSIGNALED(status)) result.signal = WTERMSIG(status);
   if (WIFEXITED(status)) result.exit_code = WEXITSTATUS(status);
   result.output = Beginning(*output, request.kept);
