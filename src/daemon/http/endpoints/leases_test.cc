@@ -75,6 +75,18 @@ class LeasesTest : public EndpointTest {
   std::optional<std::uint32_t> reader_;  // a user who has only read access
 };
 
+// Each lease is read from the database, so a user who lists many of them must not delay others.
+TEST_F(LeasesTest, AListTakesItsTurn) {
+  EngineServices services = *Services();
+  std::vector<std::function<void()>> turns;
+  services.in_turn = [&](auto, std::function<void()> work) { turns.push_back(std::move(work)); };
+  for (const Endpoint& endpoint : Endpoints({}, Shared(std::move(services)))) {
+    if (endpoint.method == "GET" && endpoint.path == "/v1/leases")
+      EXPECT_TRUE(endpoint.handle(Asking({}), api::Responder([](const api::Response&) {})));
+  }
+  EXPECT_EQ(turns.size(), 1U);
+}
+
 TEST_F(LeasesTest, ALeaseWaitsIsGrantedIsAdoptedAndEnds) {
   const Heard made = Make();
   ASSERT_EQ(made.status, 201) << made.body.dump();

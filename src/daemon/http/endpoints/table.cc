@@ -87,7 +87,7 @@ std::vector<Endpoint> Endpoints(const ServerServices& server, const SharedServic
       {"POST", "/v1/reservations", kUsers, on(&MakeReservation)},
       {"POST", "/v1/reservations/{id}/remove", kUsers, on(&RemoveReservation)},
       {"POST", "/v1/leases", kUsers, on(&MakeLease)},
-      {"GET", "/v1/leases", kEverybody, on(&ListLeases), "job"},
+      {"GET", "/v1/leases", kEverybody, InTurn(engine, on(&ListLeases)), "job"},
       {"GET", "/v1/leases/{id}", kUsers, on(&ShowLease), "wait_s"},
       {"POST", "/v1/leases/{id}/adopt", kUsers, on(&AdoptLease)},
       {"POST", "/v1/leases/{id}/end", kUsers, on(&EndLease)},
