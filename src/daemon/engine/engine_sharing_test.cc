@@ -304,8 +304,12 @@ TEST_F(SharingTest, TheLimitFollowsThePromisesOfOtherTasks) {
   sample();
   EXPECT_EQ(limit(stands), 32'048);
   EXPECT_THAT(launcher_.limited, IsEmpty()) << "no other task is promised that memory";
+  launcher_.can_limit = false;
   const core::TaskId late = Submit(needs(20'000));
   Begin(late);
+  sample();
+  EXPECT_EQ(limit(stands), 32'048) << "the limit could not be changed";
+  launcher_.can_limit = true;
   sample();
   EXPECT_EQ(limit(stands), 20'000);
   EXPECT_EQ(limit(late), 22'048);

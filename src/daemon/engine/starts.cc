@@ -167,8 +167,8 @@ void Starts::FollowPromises(base::Time now) {
       each.hard_mib = limit_mib;
       each.soft_mib = std::min(each.soft_mib, limit_mib);
     }
+    if (!launcher_.LimitMemory(id, record.attempt->number, task::LimitWords(limits))) continue;
     base::LogInfo("memory_limit_changed", {{"task", id}, {"limit_mib", limit_mib}});
-    launcher_.LimitMemory(id, record.attempt->number, task::LimitWords(limits));
     sharing.group_limit_mib = limit_mib;
     post_(core::SharingChosen{id, record.attempt->number, std::move(sharing)});
   }

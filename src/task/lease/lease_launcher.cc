@@ -141,8 +141,8 @@ class RealLeaseLauncher final : public LeaseLauncher {
     if (Find(id, attempt) == nullptr) others_->Confine(id, attempt, cores);
   }
 
-  void LimitMemory(core::TaskId id, int attempt, const std::vector<std::string>& limits) override {
-    others_->LimitMemory(id, attempt, limits);
+  bool LimitMemory(core::TaskId id, int attempt, const std::vector<std::string>& limits) override {
+    return others_->LimitMemory(id, attempt, limits);
   }
 
   void Warn(core::TaskId id, int attempt) override {

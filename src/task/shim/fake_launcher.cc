@@ -36,8 +36,9 @@ void FakeLauncher::Confine(core::TaskId id, int, const std::string& cores) {
   confined.emplace_back(id, cores);
 }
 
-void FakeLauncher::LimitMemory(core::TaskId id, int, const std::vector<std::string>& limits) {
-  limited.emplace_back(id, limits);
+bool FakeLauncher::LimitMemory(core::TaskId id, int, const std::vector<std::string>& limits) {
+  if (can_limit) limited.emplace_back(id, limits);
+  return can_limit;
 }
 
 void FakeLauncher::Adopt(const KnownAttempt& attempt) {

@@ -25,7 +25,7 @@ class FakeLauncher : public Launcher {
   void Warn(core::TaskId id, int attempt) override;
   void AskToSave(core::TaskId id, int attempt, base::Time leaves_by) override;
   void Confine(core::TaskId id, int attempt, const std::string& cores) override;
-  void LimitMemory(core::TaskId id, int attempt, const std::vector<std::string>& limits) override;
+  bool LimitMemory(core::TaskId id, int attempt, const std::vector<std::string>& limits) override;
   void Adopt(const KnownAttempt& attempt) override;
   void Forget(core::TaskId id, int attempt, const std::string& attempt_dir) override;
   std::optional<core::TaskId> TaskOfShim(const base::ProcessId& process) const override {
@@ -52,6 +52,7 @@ class FakeLauncher : public Launcher {
   std::vector<std::pair<core::TaskId, std::vector<std::string>>> limited;
   std::vector<KnownAttempt> adopted;
   std::vector<Call> forgotten;
+  bool can_limit = true;                // the result of LimitMemory()
   std::map<pid_t, core::TaskId> shims;  // the results of TaskOfShim(), by pid
 
  private:

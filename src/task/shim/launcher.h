@@ -114,9 +114,11 @@ class Launcher {
     (void)id, (void)attempt, (void)cores;
   }
   // Changes the GPU memory limits of the attempt's group (LaunchOrder::memory_limits) if it was
-  // started with limits. Unknown attempts are ignored.
-  virtual void LimitMemory(core::TaskId id, int attempt, const std::vector<std::string>& limits) {
+  // started with limits. Returns false if the shim cannot be told now, for example because the disk
+  // is full. Unknown attempts are ignored.
+  virtual bool LimitMemory(core::TaskId id, int attempt, const std::vector<std::string>& limits) {
     (void)id, (void)attempt, (void)limits;
+    return true;
   }
   // Sends the task the signal that its description requests (TaskSpec::signal), because its time
   // limit is near. Unknown attempts are ignored.

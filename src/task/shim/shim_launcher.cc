@@ -73,7 +73,7 @@ class ShimLauncher final : public Launcher {
   void Stop(core::TaskId id, int attempt, const std::string& why) override;
   void Warn(core::TaskId id, int attempt) override;
   void Confine(core::TaskId id, int attempt, const std::string& cores) override;
-  void LimitMemory(core::TaskId id, int attempt, const std::vector<std::string>& limits) override;
+  bool LimitMemory(core::TaskId id, int attempt, const std::vector<std::string>& limits) override;
   void AskToSave(core::TaskId id, int attempt, base::Time leaves_by) override;
   void DropDeadline(core::TaskId id, int attempt) override;
   void Adopt(const KnownAttempt& attempt) override;
@@ -182,14 +182,16 @@ void ShimLauncher::Confine(core::TaskId id, int attempt, const std::string& core
   (void)TaskCgroup::ConfineTo(GroupOf(*found, options_.cgroup.path, found->shim.pid), cores);
 }
 
-void ShimLauncher::LimitMemory(core::TaskId id, int attempt,
+bool ShimLauncher::LimitMemory(core::TaskId id, int attempt,
                                const std::vector<std::string>& limits) {
   const Attempt* found = Find(id, attempt);
-  if (found == nullptr) return;
+  if (found == nullptr) return true;
   ReservedFile file;
   const std::string text = base::Join(limits, " ");
-  if (file.Reserve(found->dir, kLimitsFile, text.size()) && file.Commit(text, /*durable=*/false))
-    Signal(*found, LimitSignal());
+  if (!file.Reserve(found->dir, kLimitsFile, text.size()) || !file.Commit(text, /*durable=*/false))
+    return false;
+  Signal(*found, LimitSignal());
+  return true;
 }
 
 // Kills the shim only once its task has no processes left. While one of them survives even SIGKILL,

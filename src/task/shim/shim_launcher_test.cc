@@ -352,7 +352,7 @@ TEST_F(ShimLauncherTest, GpuMemoryLimitsCanBeChangedAndAreRemovedInTheEnd) {
   launcher_->Start(order);
   NextStarted();
   EXPECT_EQ(Told(), "up");
-  launcher_->LimitMemory(kTask, 1, {"GPU-1", "50", "150"});
+  EXPECT_TRUE(launcher_->LimitMemory(kTask, 1, {"GPU-1", "50", "150"}));
   while (base::ReadFile(said, 1'000) != "GPU-1 100 200\nGPU-1 50 150\n") ::sched_yield();
   Go();
   EXPECT_EQ(NextExited().exit_code, 0);
