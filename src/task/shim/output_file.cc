@@ -127,7 +127,11 @@ void OutputFile::Rotate() {
         ::rename(Rotated(path_, number).c_str(), Rotated(path_, number + 1).c_str()) == 0;
     if (number == 0) moved = renamed;
   }
-  if (moved && Reopen(O_EXCL)) return;
+  if (moved) {
+    // If no new file can be created, for example because of a quota, the old one grows further.
+    if (!Reopen(O_EXCL) && errno != EEXIST) ::rename(Rotated(path_, 1).c_str(), path_.c_str());
+    return;
+  }
   // The file could not be moved aside, because no older files are allowed or the user may not write
   // to the folder. Empty it instead to stay within the limit.
   if (::ftruncate(fd_.get(), 0) != 0) limits_.max_bytes = 0;

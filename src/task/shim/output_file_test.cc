@@ -92,6 +92,24 @@ TEST(OutputFile, AFileThatTheUserMovesIsKeptAndANewOneIsMade) {
   }
 }
 
+TEST(OutputFile, AFullFileIsKeptIfNoNewOneCanBeCreated) {
+  const std::string path = TempDir() + "/out";
+  OutputFile file = OutputFile::Open(path, false, {.max_bytes = 10, .rotations = 2}).value();
+  file.Write("one line\n");
+  rlimit usual{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &usual), 0);
+  const rlimit none{1, usual.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);  // as if a quota allowed no further file
+  file.Write("two\n");
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &usual), 0);
+  EXPECT_EQ(Read(path), "one line\ntwo\n");
+  EXPECT_FALSE(base::Exists(path + ".1"));
+  file.Write("three\n");
+  file.Write("four\n");
+  EXPECT_EQ(Read(path + ".1"), "one line\ntwo\nthree\n") << "the next rotation works again";
+  EXPECT_EQ(Read(path), "four\n");
+}
+
 TEST(OutputFile, AFileThatIsDeletedWithItsFolderStaysWithinTheLimit) {
   const std::string dir = TempDir() + "/removed", path = dir + "/out";
   OutputFile file = OutputFile::Open(path, false, {.max_bytes = 10, .rotations = 1}).value();
