@@ -51,7 +51,7 @@ struct LeaseView {
           "started) or ran (it was used).",
           {.words = ",given_up,unused,ran"});
     field("follows", lease.follows,
-          "requeue if the lease ended and Slurm is being asked to requeue its job.",
+          "requeue: the lease has ended, and Slurm is being asked to requeue its job.",
           {.words = ",requeue"});
     field("outputs", lease.outputs,
           "For a running job step: the files its processes write to, each as INODE PATH.");

@@ -150,7 +150,7 @@ Result<Answer> AskShare(const Question& question) {
   constexpr std::int64_t kOutsideMib = 1640;
   if (question.gpu_mib == 0)
     return NotFound(
-        "the engine reserves a share of the GPU's memory, which is unknown (--gpu-memory)");
+        "the engine reserves a share of GPU memory, but its total is unknown (--gpu-memory)");
   Answer answer;
   answer.method = "share";
   answer.point_mib = std::llround(question.share * static_cast<double>(question.gpu_mib));

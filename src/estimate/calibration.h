@@ -14,8 +14,8 @@ namespace carma::estimate {
 // With at least this many different tasks, only the site's own ratios are used. With fewer, they
 // are mixed proportionally with the shipped factor.
 inline constexpr std::size_t kFullCalibration = 30;
-// Minimum number of different tasks, and of models small enough to reveal the constant. With fewer,
-// nothing is learned.
+// Nothing is learned from fewer than this many different tasks, and no constant from fewer than
+// this many models that are small enough to reveal it.
 inline constexpr std::size_t kLeastCalibration = 5;
 // A model is small if it uses at most this much memory beyond the constant. For larger models, a
 // measurement mainly shows the formula's error.

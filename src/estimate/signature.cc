@@ -231,8 +231,8 @@ std::string LastName(std::string_view path) {
   return std::string(base::BaseName(path));
 }
 
-// The name of the training program: the first Python file or module if there is one, otherwise the
-// first shell script or word of the command or, for a script, the task's name.
+// The name of the training program: the first Python file or module, otherwise the task's name (for
+// a batch script), otherwise the command's first shell script, otherwise the command's first word.
 std::string ProgramOf(const task::TaskSpec& spec, const std::vector<std::string>& words) {
   for (std::size_t i = 0; i < words.size(); ++i) {
     if (words[i].ends_with(".py")) return LastName(words[i]);

@@ -64,8 +64,8 @@ std::expected<ContextCost, ContextTrouble> MeasureContext(Probe& probe, std::siz
 
 // Creates a context on the GPU or instance with this UUID, even if it is in use, and releases the
 // context. Returns why CUDA programs do not work on the device; empty if they work or the result is
-// unclear. Starts no process while that of an earlier test hangs in the kernel, because each one
-// uses memory. Blocks like MeasureContext().
+// unclear. If the process of an earlier test still hangs in the kernel, starts no new one, because
+// each such process uses memory. Blocks like MeasureContext().
 std::optional<ContextTrouble> TryContext(const std::string& uuid, const ContextOptions& options);
 
 }  // namespace carma::gpu

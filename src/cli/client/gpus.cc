@@ -40,7 +40,7 @@ Result<std::vector<api::GpuView>> Chosen(const std::vector<api::GpuView>& gpus,
   return chosen;
 }
 
-// The requested or default number of points. Bars on a terminal get no more than fit in a line.
+// The requested or default number of points, but no more bars than fit in a line of the terminal.
 int PointsFor(const Context& context, const GpusFlags& flags) {
   const int points = flags.points.value_or(kUsualPoints);
   const int width = ScreenOf(context.out).width;

@@ -1,5 +1,5 @@
-// A Model Context Protocol server for agents. Each tool call runs `carma` once. The server itself
-// starts no processes and uses no streams.
+// A Model Context Protocol server for agents. Each tool call runs `carma` once, through a function
+// that the caller provides. The server itself starts no processes and uses no streams.
 #pragma once
 
 #include <functional>

@@ -152,9 +152,9 @@ std::optional<Pick> PickOf(State& state, std::vector<Group>& groups,
   Group* const first = FirstToGo(groups);
   if (first == nullptr) return std::nullopt;
   Pick by_score{.group = first, .gpus = IndicesOf(BestGpus(*first, state.gpus.links))};
-  // In fair order, the user with the least usage goes first, even if another start would give a
-  // higher total throughput. Site rules may depend on other users' tasks, which the simulation does
-  // not model.
+  // No look-ahead in fair order, because the user with the least usage goes first, even if another
+  // start would give a higher total throughput. Nor with site rules, because they may depend on
+  // other users' tasks, which the simulation does not model.
   if (state.config.lookahead == 0 || state.config.order == QueueOrder::kFair ||
       HasOwnRules(state.config))
     return by_score;

@@ -181,7 +181,7 @@ std::string WhatIsKeptFor(const State& state, const TaskRecord& task, Time at) {
     return fmt::format(" GPU{} {} {} kept for it.", one ? "" : "s", fmt::join(gpus, ", "),
                        one ? "is" : "are");
   }
-  // Only one task has a hold at a time, so another task's hold may prevent this one.
+  // Only one task at a time has a hold, so none can be predicted while another task has it.
   if (state.heads.passed.task != task.id || !state.config.pass_limit || state.recovery_hold.task())
     return "";
   const Time from = state.heads.passed.since + *state.config.pass_limit;

@@ -41,7 +41,8 @@ std::optional<std::int64_t> OfNobody(const gpu::Reading& reading, const GpuUse& 
   return std::max<std::int64_t>(0, of_nobody_mib);
 }
 
-// Total kernel time of all processes on the GPU; empty if it is 0 or unknown for any process.
+// Total kernel time of all processes on the GPU. Empty if the total is 0, or if the kernel time of
+// any process is unknown.
 std::optional<double> AllKernelTime(const GpuUse& use) {
   double all = 0;
   for (const auto& [id, task] : use.tasks) {

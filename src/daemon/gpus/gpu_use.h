@@ -19,8 +19,8 @@ namespace carma::daemon {
 struct TaskUse {
   std::int64_t used_mib = 0;  // known memory of the task's processes
   bool memory_told = true;    // whether the memory of all its processes is known
-  // Fraction of recent time during which the task's processes ran kernels, 0..1; empty if the
-  // driver does not report it for one of the processes.
+  // Fraction of recent time during which the task's processes ran kernels, 0..1; empty unless the
+  // driver reports it for every process.
   std::optional<double> kernel_time = 0;
   std::vector<pid_t> pids;
 };

@@ -79,7 +79,7 @@ class RealDaemon : public Daemon, public Sampler::Taker {
   // Signals readiness to the process that started the daemon, but only once. From then on, requests
   // no longer wait for the GPUs to be found.
   void TellServing();
-  // Tries whether the kernel can limit memory. gpu_uuid: a whole GPU; empty if none responds.
+  // Tests whether the kernel can limit GPU memory. gpu_uuid: a whole GPU; empty if none responds.
   void TryLimits(const std::string& gpu_uuid, const std::function<void()>& then);
   // Repeats TryLimits() if no GPU responded the first time, for example because the driver was not
   // loaded.

@@ -126,8 +126,8 @@ std::optional<core::TaskId> EngineHost::FaultyTask(core::GpuIndex gpu, base::Tim
                                       around_.clock.Now(), since);
 }
 
-// If CUDA turns out to be broken on a GPU, the task is retried. If the health rules may not close
-// GPUs, nothing is tested: the task would be retried on the broken GPU over and over.
+// If CUDA turns out to be broken on a GPU, the task is retried. Nothing is tested if the health
+// rules may not close GPUs, because the task would then be retried on the broken GPU forever.
 void EngineHost::TryCuda(const std::vector<core::GpuIndex>& gpus,
                          std::function<void(const std::string&)> call) {
   if (!trials_ || !settings().health.drain) return call("");

@@ -54,9 +54,9 @@ const Setting* StatedSettings::Doubt(SettingNames names) const {
   const Setting* known = Value(names);
   const Setting* unknown = Unknown(names);
   if (known == nullptr || unknown == nullptr) return unknown;
-  // Both settings are elements of one list, in which later settings take precedence. An unknown
-  // setting does not override a known one from the same file, because the known one may be its
-  // default.
+  // Both settings are elements of one list, in which later settings take precedence. But a known
+  // setting takes precedence over an unknown one from the same file, because the known value may be
+  // the unknown setting's default.
   const auto file = [](const Setting& each) { return each.from.substr(0, each.from.find(':')); };
   const bool later = std::less<>()(known, unknown);
   return later && file(*known) != file(*unknown) ? unknown : nullptr;

@@ -35,7 +35,7 @@ struct StateFile {
       generation;  // a futex that changes whenever a pace in the world may have changed
   std::atomic<std::uint32_t> fault_count;
   FaultEntry faults[kMaxFaults];
-  // Each joined thread holds one of these mutexes; the kernel marks it when the thread dies.
+  // Each resident holds one of these mutexes; the kernel marks it when the resident's thread dies.
   pthread_mutex_t lives[kMaxResidents];
   World world;
 };

@@ -23,7 +23,7 @@ struct ClassShare {
 Result<std::vector<ClassShare>> ParseMix(std::string_view text);
 
 inline constexpr const char* kUsualMix = "light=65,medium=27,heavy=8";
-// kUsualMix if the catalogue has workloads of its classes; otherwise a single class.
+// kUsualMix if the catalogue has workloads of each of the mix's classes; otherwise a single class.
 std::vector<ClassShare> MixFor(const Catalogue& catalogue);
 
 struct MapOptions {

@@ -187,7 +187,7 @@ Result<std::string> MpsControl::MultiUserOption(Deadline deadline) const {
         "(collocation.mps_servers)");
   }
   const std::string help = CARMA_TRY(Run({"-h"}, "", deadline));
-  // The protocol 3 manual uses the second name.
+  // NVIDIA's manual for protocol 3 calls the option --multiuser.
   for (const std::string option : {"--multiuser-server", "--multiuser"}) {
     if (help.contains(option)) return option;
   }

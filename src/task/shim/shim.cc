@@ -95,7 +95,7 @@ class Shim {
   Result<Unit> LimitGpuMemoryOf(const std::string& folder, bool guarantees);
   bool MayCallDocker() const;
   std::string ChangeGpuMemoryLimits();
-  // Also removes the limits, which would otherwise remain in the parent groups.
+  // Also removes the group's GPU memory limits, which would otherwise remain in the parent groups.
   void RemoveGroup();
   void TellStarted(pid_t main);
   void LeaveReport(const ShimReport& report);

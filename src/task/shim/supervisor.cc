@@ -36,7 +36,7 @@ constexpr std::int64_t kMaxKillRoundNs = 1'000'000'000;
 constexpr std::int64_t kSameSignalNs = 300'000'000;
 // How long a container tool's helpers may take to exit on their own after the tool has exited.
 constexpr std::int64_t kHelpersNs = 300'000'000;
-// Interval between searches for processes that can be asked to checkpoint or hung up.
+// Interval between searches for processes that can be warned, asked to checkpoint, or sent SIGHUP.
 constexpr std::int64_t kAskAgainNs = 1'000'000'000;
 
 std::int64_t SteadyNs() {

@@ -106,10 +106,10 @@ std::string TableOf(const std::vector<Evaluated>& all, const EvaluateFlags& flag
   return table.Text(ScreenOf(stdout)) +
          fmt::format(
              "\nShares in %. UNDER, >5%, >10%: predicted more than 0, 5 or 10 % below the "
-             "measurement.\nOVER: mean over-prediction of the point. 1 GIB, 8 GIB: prediction and "
-             "measurement fall into\nthe same class of this width. COVERED: runs within the {} % "
-             "bound. BOUND OVER: mean excess of\nthat bound. NONE: runs without a prediction. OOM "
-             "SEEN: censored runs predicted above {} MiB;\nno other column counts them.\n",
+             "measurement.\nOVER: mean over-prediction. 1 GIB, 8 GIB: prediction and measurement "
+             "fall into the same class\nof this width. COVERED: runs within the {} % bound. BOUND "
+             "OVER: mean excess of that bound.\nNONE: runs without a prediction. OOM SEEN: "
+             "censored runs predicted above {} MiB; no other\ncolumn counts them.\n",
              100 * flags.coverage, flags.card_mib);
 }
 
@@ -333,8 +333,8 @@ void AddEvaluateCommand(Syntax estimate, Context& context) {
       "learn the constant offset from this family's runs; each: from every family in turn");
   verb.AddOption(
       "--by", "LIST", flags->by,
-      "add a row per family; with --runs: per source, family, model, method, quantisation, "
-      "parallel, gpus");
+      "add a row per family; with --runs, also per source, model, method, quantisation, parallel "
+      "or gpus");
   verb.AddOption("--leave-out", "LIST", flags->leave_out,
                  "predict each of these groups from the other groups only");
   verb.AddFlag("--summary-only", flags->summary_only,
