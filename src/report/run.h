@@ -79,8 +79,8 @@ struct RunTask {
   std::string reason;  // why it ended in this state; empty if unknown
   // Solo run time of the last attempt's work on its GPUs, from launch to end. Empty if unknown.
   std::optional<double> solo_s;
-  // Solo run time of all the task's work on its GPUs. Empty if no earlier attempt saved work, in
-  // which case it equals solo_s.
+  // Solo run time of all the task's work on its GPUs, including work that earlier attempts saved.
+  // Empty if they saved none: solo_s then covers all the work.
   std::optional<double> whole_solo_s;
   // Time lost to checkpoints and to making room for other tasks: saving, repeated work and
   // restarts. Empty if zero or unknown.

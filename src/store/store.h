@@ -314,8 +314,8 @@ class Store {
   Result<std::vector<StoredEvent>> Events(std::optional<core::TaskId> task,
                                           std::optional<std::int64_t> after_sequence,
                                           std::size_t limit);
-  // When the newest event or usage was stored; empty if there is none. At most about a minute
-  // before the last moment at which carmad was running.
+  // When the newest event or usage was stored, which is at most about a minute before carmad last
+  // ran. Empty if there is none.
   Result<std::optional<core::Time>> LastWritten();
   Result<std::vector<GpuUsage>> Usage(core::Time from, core::Time to);
   Result<std::vector<Drain>> Drains();

@@ -140,8 +140,8 @@ Result<std::vector<std::uint64_t>> ChosenOf(Context& context, const ChangeFlags&
     }
   }
   // An array's tasks have consecutive numbers, so they need not be listed. Listing thousands of
-  // waiting tasks would take the daemon as long as changing them. A single task is queried below
-  // instead, because the query omits a task that has ended and can no longer be changed.
+  // waiting tasks would take the daemon as long as changing them. If there is only one task, it is
+  // listed nevertheless, because it must be omitted if it has ended and can no longer be changed.
   if (ended_too && flags.name.empty() && flags.states.empty()) {
     auto ids = CARMA_TRY(ByNumber(context, own));
     if (newest_first) std::ranges::reverse(ids);

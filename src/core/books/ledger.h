@@ -64,7 +64,7 @@ class Ledger {
   // The task's highest peak on any of its GPUs. Empty unless its memory has been stable on all of
   // them since plateau_from.
   std::optional<std::int64_t> PlateauOf(TaskId task, Time plateau_from) const;
-  // The task's highest peak on all GPUs but its first, as a fraction of its highest peak on any
+  // The task's highest peak on any GPU except its first, as a fraction of its highest peak on any
   // GPU. Empty if the task has only one GPU or none of its memory has been observed.
   std::optional<double> OthersShareOf(TaskId task) const;
   // Free memory according to the last sample alone, without promises; never below 0.

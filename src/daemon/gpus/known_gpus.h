@@ -23,8 +23,8 @@ std::vector<gpu::DeviceInfo> Recognised(const std::vector<gpu::DeviceInfo>& devi
 std::vector<std::string> NoLongerListed(const std::vector<gpu::DeviceInfo>& known,
                                         const std::vector<gpu::DeviceInfo>& devices);
 // Writes the file if any description has changed. A GPU that could not be described keeps its
-// earlier description. If such a GPU was not recognised and a stored one is missing from the list,
-// the file is left as it is. Write errors are harmless and only logged.
+// earlier description. Leaves the file as it is if a listed GPU was not recognised and a stored GPU
+// is not in the list, because they may be the same GPU. Write errors are harmless and only logged.
 void KeepKnownGpus(const std::string& state_dir, const std::vector<gpu::DeviceInfo>& devices);
 
 }  // namespace carma::daemon

@@ -23,7 +23,7 @@ class Housekeeping {
                base::Clock& clock, std::function<int()> keep_days);
   void Start();
   // Deletes old rows. Their age is taken from carmad's clock or the system's clock, whichever is
-  // earlier. The two differ from the time the system's clock is set until carmad is restarted.
+  // earlier. If the system's clock is set, the two clocks differ until carmad is restarted.
   void Run();
 
  private:

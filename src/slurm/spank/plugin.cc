@@ -271,8 +271,9 @@ int Refuse(const std::string& why) {
   return kFailed;
 }
 
-// The last lines of the task's output. First come those of files that carmad saw its processes
-// write to, as in `prog > log 2>&1` or `srun --error=file prog`, then those of stdout and stderr.
+// The last lines of the task's output. First come those of files that carmad saw the task's
+// processes write to, as in `prog > log 2>&1` or `srun --error=file prog`, then those of stdout and
+// stderr.
 std::string LastWords(std::uint32_t task) {
   constexpr std::size_t kMostFiles = 4, kMostOfFile = 8 << 10;
   std::vector<OpenFile> files;

@@ -86,8 +86,8 @@ Result<Unit> MakeFolders(const MpsOrder& order, const UniqueFd& mine) {
 
 std::vector<std::string> Environment(const MpsOrder& order, const UserInfo& user) {
   std::map<std::string, std::string> environment = order.environment;
-  // The control daemon searches PATH for the server program. The control program's own folder has
-  // one of the same version.
+  // The control daemon searches PATH for the server program. The folder of the control program
+  // comes first, because it contains the server program of the same version.
   const std::string& program = order.argv.front();
   environment["PATH"] = program.substr(0, program.rfind('/')) +
                         ":/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";

@@ -13,8 +13,8 @@ namespace carma::task {
 namespace {
 
 // Only messages this close to the end of the output can explain how the task ended. The range
-// covers a Python traceback, torchrun's table and TensorFlow's call stacks, but not a warning that
-// the task survived long ago.
+// covers a Python traceback, torchrun's table and TensorFlow's call stacks, but not messages from
+// long before the end, because the task survived their cause.
 constexpr std::size_t kTailBytes = std::size_t{16} << 10;
 constexpr std::size_t kTailLines = 200;
 

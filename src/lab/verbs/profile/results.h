@@ -31,8 +31,8 @@ struct ActiveSpan {
 // Finds the active span of a run. In the first and last active samples, the GPU counts as active
 // for only part of the time. That part is the sample's activity divided by the usual activity. Uses
 // the coarse utilisation if there is no SM activity. Empty if both are unknown or the GPU was never
-// active. Samples must be in chronological order. The first only marks where the second begins, and
-// the last should be later than any activity.
+// active. Samples must be in chronological order. The first sample only marks where the second
+// begins, and the last should be later than any activity.
 std::optional<ActiveSpan> ActiveSpanOf(std::span<const ProfileSample> samples);
 // The time integral of the SM activity over all samples, even those outside the span, divided by
 // to_s - from_s; at most 1. Empty if unknown.
