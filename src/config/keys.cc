@@ -234,7 +234,7 @@ std::vector<Key> MakeKeys() {
          "never use.",
          Count(1, 1'000'000), AT(policy.backfill)),
       Of("policy.lookahead",
-         "Possible starts to simulate and compare (by-work, if all run times are known); 0 "
+         "How many starts to simulate and compare (by-work, if all run times are known); 0 "
          "disables this.",
          Count(0, 1'000), AT(policy.lookahead)),
       Of("policy.pass_limit",

@@ -367,7 +367,7 @@ std::vector<std::string> Assumptions(std::span<const TrainingWord> said,
   }
   if (plan.objective == Objective::kGroups && words.Find("reference") == nullptr)
     assumed.emplace_back(
-        "assuming training without a reference model, as with beta 0 (--reference on)");
+        "assuming training without a reference model, as with beta 0 (--reference)");
   if (plan.objective == Objective::kGroups && words.Find("rollout-share") == nullptr)
     assumed.emplace_back("assuming that answers are generated on other GPUs (--rollout-share)");
   if (words.Find("batch") == nullptr)

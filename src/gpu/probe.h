@@ -231,7 +231,8 @@ struct Reading {
   friend bool operator==(const Reading&, const Reading&) = default;
 };
 
-// The results of reading all devices, in order. An entry is empty if its device was left alone.
+// The results of reading all devices, in order. An entry is empty if its device was not
+// read (Probe::LeaveAlone).
 using Round = std::vector<std::optional<ReadResult<Reading>>>;
 
 class Probe {

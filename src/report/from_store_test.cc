@@ -153,7 +153,7 @@ TEST(StoreRun, TakesTheTimesOfATaskFromItsAccountIfTheClockWasSetWhileItRan) {
   }
 }
 
-// The reader of a report refuses attempts that overlap.
+// A report with attempts that overlap is refused when it is read.
 TEST(StoreRun, PutsAttemptsInOrderIfTheClockWasSetBackBetweenThem) {
   StoreRun books(At(100'000));
   store::StoredTask task = TaskIn(TaskState::kSucceeded, 15'000, 16'000, {"A"});

@@ -15,8 +15,9 @@ namespace carma::report {
 std::int64_t Failed(const Metrics& metrics);
 
 // Returns one line. For a single case, the line gives the duration and GPU usage. For several, it
-// says how much sooner the fastest other case finishes than the first, and at what cost. Replays
-// (equal labels) count as one case. Empty if there are no runs. Labels are not made printable.
+// says how much sooner the fastest other case finishes, compared with the first, and at what cost.
+// Replays (equal labels) count as one case. Empty if there are no runs. Labels are not made
+// printable.
 std::string ResultSentence(std::span<const Metrics> runs);
 
 // A headline number: total time, completion, slowdown, energy or crashes.

@@ -229,8 +229,8 @@ std::string TasksAsDensity(const RunRecord& run, const TimelineFrame& frame) {
 }
 
 std::vector<XY> QueueCurve(const RunRecord& run) {
-  // Changes in the number of waiting tasks. A task waits before its first attempt and between
-  // attempts. If no further attempt follows, it waits until it ends.
+  // Changes in the number of waiting tasks. A task waits before each attempt and, if no
+  // further attempt follows, until the task ends.
   std::map<core::Time, int> changes;
   for (const RunTask& task : run.tasks) {
     ++changes[task.submitted];

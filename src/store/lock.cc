@@ -87,8 +87,8 @@ Result<StateLock> StateLock::Take(const std::string& state_dir, const std::strin
   base::UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!fd) return FailErrno(errno, "open " + path);
   CARMA_TRY(Lock(fd.get(), state_dir, socket));
-  // The text only helps to identify the holder. The lock works even if it cannot be written because
-  // the disk is full.
+  // The text only helps to identify the holder. If the disk is too full for the text, the lock
+  // works without it.
   const std::string text = std::to_string(::getpid()) + "\n" + socket + "\n";
   if (::ftruncate(fd.get(), 0) == 0) [[maybe_unused]]
     const ssize_t n = ::pwrite(fd.get(), text.data(), text.size(), 0);

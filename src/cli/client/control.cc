@@ -169,7 +169,7 @@ void WarnOfCancelledDependents(Context& context, std::span<const std::uint64_t> 
   std::set<std::string> again;
   std::vector<std::string> dependents;
   for (const std::uint64_t id : requeued) again.insert(std::to_string(id));
-  // The oldest task is first, because a task depends on older ones.
+  // Starts with the oldest task, because tasks depend only on older ones.
   for (const api::TaskView& task : page->tasks | std::views::reverse) {
     const bool depends = std::ranges::any_of(task.dependencies, [&](const std::string& each) {
       return again.contains(each.substr(each.find(':') + 1));

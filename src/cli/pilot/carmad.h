@@ -25,8 +25,8 @@ Result<PilotPlace> MakePlace(const config::Environment& environment, const std::
 
 // Returns environment variables (CARMA_SECTION_KEY) that limit the daemon to the allocation's share
 // of the machine. Omits those that the user has set. The others override the configuration files,
-// except for the MPS folder and the restart limit, which are only defaults. notice: how long before
-// the end tasks are asked to checkpoint. machine_cpus: OwnCpus().
+// except for the MPS folder and the restart limit, which are only defaults. notice: tasks are asked
+// to checkpoint this long before the end. machine_cpus: OwnCpus().
 std::map<std::string, std::string> DaemonVariables(const Allocation& allocation,
                                                    const PilotPlace& place,
                                                    const config::Loaded& configured,

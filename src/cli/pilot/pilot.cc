@@ -111,7 +111,7 @@ class Pilot {
     return StartDaemon();
   }
 
-  // Serves until the pilot ends and sets the exit code.
+  // Serves until the pilot ends, then sets the exit code.
   void Serve() {
     TellReady();
     if (!context_.words.empty() && !(flags_.once && books_->Begun())) StartCommand();

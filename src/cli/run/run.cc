@@ -134,7 +134,7 @@ class Runner {
     if (!released) Tell("{}", released.error().message);
   }
 
-  // Starts a process that cancels the held task if this process is killed while it is stopped.
+  // Starts a process that cancels the held task if this process is killed while stopped.
   pid_t StartGuard() {
     const pid_t own = ::getpid();
     const pid_t guard = ::fork();

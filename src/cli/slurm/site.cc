@@ -41,7 +41,7 @@ Finding CheckPlugin(const SlurmFacts& facts) {
   const char* topic = "plug-in";
   if (!facts.plugin)
     return {topic, Level::kBad, "no line in plugstack.conf names spank_carma.so",
-            "add the line that carma slurm config prints, and restart slurmd"};
+            "add the line that 'carma slurm config' prints, and restart slurmd"};
   const PluginLine& line = *facts.plugin;
   if (facts.plugin_release.empty())
     return {topic, Level::kBad, fmt::format("{}: no CARMA plug-in at this path", line.path),
@@ -125,11 +125,11 @@ Finding CheckSubmission(const SlurmFacts& facts) {
   if (HasWord(plugins, "lua") && !MayCallCarma(facts.submission))
     return {"submission", Level::kWarn,
             "job_submit.lua does not mention carma: --carma-mem is not counted",
-            "add the lines that carma slurm config prints"};
+            "add the lines that 'carma slurm config' prints"};
   if (HasWord(plugins, "lua")) return {"submission", Level::kOk, "JobSubmitPlugins=" + plugins};
   return {"submission", Level::kWarn, "Slurm does not count --carma-mem without job_submit.lua",
-          "set JobSubmitPlugins=lua (carma slurm config names the file), or use --gres=carma:N per "
-          "job"};
+          "set JobSubmitPlugins=lua ('carma slurm config' names the file), or use --gres=carma:N "
+          "per job"};
 }
 
 // Warns if Slurm fills up one node before it uses the next, which is its default. Jobs that wait on
@@ -224,7 +224,7 @@ std::vector<Finding> CheckSlurm(const SlurmFacts& facts) {
   std::vector<Finding> findings{CheckCarmad(facts), CheckPlugin(facts)};
   if (facts.config.empty()) {
     findings.push_back({"slurm", Level::kBad, "scontrol does not respond: is slurmctld running?",
-                        "run this command on a host where scontrol show config works"});
+                        "run this command on a host where 'scontrol show config' works"});
     return findings;
   }
   for (const auto& check : {CheckCount, CheckSpreading, CheckDevices, CheckProlog, CheckEpilog,

@@ -225,7 +225,7 @@ Need NeedOf(const PolicyConfig& config, const TaskRequest& request,
 Need NeedOf(const PolicyConfig& config, const TaskRecord& task, const Profile& profile);
 Need NeedOf(const PolicyConfig& config, const TaskRecord& task);
 
-// Whether the task's first GPU is being chosen or another one. The first GPU may need more free
+// Whether the task's first GPU or another one is being chosen. The first GPU may need more free
 // memory than the others, but every GPU must have enough total memory to be the first.
 enum class Part { kFirst, kOther };
 enum class Fit { kFits, kNotNow, kNever };

@@ -45,8 +45,8 @@ Reason FailureReason(const ExitInfo& exit, const HostShare& host) {
 
 void RequeueVictim(State& state, TaskRecord& task) {
   const std::string why = "Failed because of a fault in a neighbouring task or in the MPS server";
-  // A task with neither requeue nor retries must not be restarted. A lease is one: the server
-  // cannot start its process.
+  // A task with neither requeue nor retries must not be restarted. A lease is such a task,
+  // because the server cannot start its process.
   if (!task.request->requeue && task.request->max_recoveries == 0)
     return state.Finish(task, TaskState::kFailed, {ReasonCode::kVictim, why + "."});
   if (++task.victim_restarts > state.config.max_victim_restarts) {

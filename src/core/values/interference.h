@@ -22,8 +22,8 @@ struct Load {
 };
 
 // Flag in Load::user for a task that is not an MPS client although its GPU is shared under MPS.
-// Such a task takes turns with all other tasks, so the remaining bits, the task number, make its
-// value unique.
+// Such a task takes turns with all other tasks, so its value must be unique: the remaining bits
+// are the task number.
 inline constexpr std::uint32_t kNoMpsClient = 0x8000'0000;
 
 // The SM activity and sensitivity assumed for an unknown task. Its pressure equals its activity.

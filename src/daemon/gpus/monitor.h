@@ -165,8 +165,8 @@ class Monitor {
   // Requests or ends a drain if the result of the health rules or of NoteCuda() has changed.
   void TakeVerdict(std::size_t i, std::vector<core::Event>& events);
   bool UpgradeOf(std::size_t i) const;
-  // The device's own Xids. For a MIG instance, also those of other instances on the same GPU that
-  // affect the whole GPU.
+  // The device's own Xids. For a MIG instance, also the Xids of the GPU's other instances if
+  // they affect the whole GPU.
   std::vector<int> XidsFor(std::size_t i, const gpu::Round& round) const;
   void WatchUnattributed(std::size_t i, const gpu::Reading& reading);
   // As in UsageMeter::Close().

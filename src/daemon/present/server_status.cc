@@ -28,7 +28,7 @@ std::vector<std::string> Troubles(const StatusSources& of) {
   const base::Duration step = of.clock.WallStep();
   if (std::chrono::abs(step) > base::kClockSlack) {
     troubles.push_back(
-        fmt::format("clock: the machine's clock was set {} by {:.0f} s after carmad started; "
+        fmt::format("clock: since carmad started, the machine's clock was set {} by {:.0f} s; "
                     "restart carmad to use the new time",
                     step > base::Duration{0} ? "forward" : "back", std::abs(base::Seconds(step))));
   }

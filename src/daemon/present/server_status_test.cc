@@ -81,8 +81,8 @@ TEST_F(ServerStatusTest, ReportsThatTheMachinesClockWasSet) {
   EXPECT_THAT(troubles(), IsEmpty());
   clock.step = base::Duration(-3'600'000);
   EXPECT_THAT(troubles(),
-              ElementsAre("clock: the machine's clock was set back by 3600 s after carmad started; "
-                          "restart carmad to use the new time"));
+              ElementsAre("clock: since carmad started, the machine's clock was set back by "
+                          "3600 s; restart carmad to use the new time"));
 }
 
 TEST_F(ServerStatusTest, CountsTasks) {

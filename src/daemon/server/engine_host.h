@@ -137,7 +137,7 @@ class EngineHost : private Engine::Host {
   void TakeEstimates(std::vector<EstimateResult> results);
   void TellWhoComputes();
   void WatchTasks();
-  // Read the progress and CPU usage of running tasks on workers every few seconds.
+  // Use workers to read the progress and CPU usage of running tasks every few seconds.
   void ReadProgress();
   void ReadCores();
   void TellStalled(core::TaskId id);

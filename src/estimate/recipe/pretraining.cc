@@ -148,8 +148,8 @@ class TitanReader {
     if (parts > 1) Add("dp", "fsdp", said_.Any(shards));
   }
 
-  // A micro-batch is one sample by default. Older versions configure the number of micro-batches,
-  // which defaults to the number of stages.
+  // A micro-batch is one sample by default. Older versions of torchtitan configure the number of
+  // micro-batches, which defaults to the number of stages.
   void Pipeline(std::int64_t stages) {
     const Keys schedules = {"parallelism.pipeline_parallel_schedule",
                             "experimental.pipeline_parallel_schedule"};

@@ -64,7 +64,7 @@ struct Alike {
   std::optional<core::Estimate> estimate;
   core::Profile profile;
   CountAsked asked;  // what Slurm allocates on each server
-  // True if an empty server of the kind could take the task; indexed by kind.
+  // Whether an empty server could take the task; by kind of server.
   std::vector<std::optional<bool>> could_take;
 
   // A server's answer in AskedPlacing.

@@ -53,8 +53,8 @@ struct PublishedPolicy {
 };
 // The policies of the trace that have a published figure; exclusive use comes first.
 std::vector<PublishedPolicy> PoliciesOf(PublishedTrace trace);
-// The policy's settings, with the control loop in use when the trace was run. Never fails for a
-// policy of PoliciesOf.
+// The policy's settings, with the rules of the published system that ran the trace. Never fails for
+// a policy of PoliciesOf.
 Result<RunOptions> OptionsOf(PublishedTrace trace, const PublishedPolicy& policy);
 
 struct Comparison {

@@ -226,8 +226,8 @@ class Server {
   // Clears all faults, or only the faults of one whole GPU or of the driver (kWholeDriver).
   Result<Unit> ClearFaults(std::optional<std::int32_t> gpu = std::nullopt);
   Result<std::vector<Fault>> Faults();
-  // The worst fault that affects this function on this whole GPU. `gpu` is kWholeDriver for
-  // functions that are not about a GPU.
+  // The worst fault that affects this function. gpu: a whole GPU, or kWholeDriver for functions
+  // that are not about a GPU.
   Result<Fault> FaultOn(std::int32_t gpu, const char* function);
 
  private:

@@ -166,7 +166,7 @@ Result<JobTrace> JobCollector::Finish(std::string_view format, LineReader& lines
     std::ranges::sort(trace_.jobs, earlier);
   trace_.format = format;
   if (dated) trace_.start_ms = clock;
-  // If even the first job comes later than one year, the times count from 1970, not from the start
+  // If even the first job's time is more than a year, the times count from 1970, not from the start
   // of the trace.
   if (dated || trace_.jobs.front().submit > kMaxSubmission) StartAtFirstJob(trace_);
   trace_.sha256 = lines.Sha256Hex();

@@ -182,7 +182,7 @@ class LeaseLauncherTest : public ::testing::Test {
   }
 
   std::string folder_;
-  // daemon is 0, because children of this process must be able to have leases.
+  // `daemon` is 0, because children of this process must be able to have leases.
   LeaseLauncher::Options options_{.daemon = 0};
   FakeLauncher* others_ = nullptr;
   std::unique_ptr<LeaseLauncher> launcher_;

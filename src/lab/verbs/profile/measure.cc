@@ -325,8 +325,8 @@ class Measurement {
     return first;
   }
 
-  // A board takes only one run at a time. While the cost of monitoring is being measured, no other
-  // run may use the machine.
+  // A physical GPU takes only one run at a time. While the cost of monitoring is being measured, no
+  // other run may use the machine.
   bool MayStart(const Place& place, const PlannedRun& run) const {
     if (run.gpu_type != place.lane.gpu_type) return false;
     if (run.method == ProfileMethod::kMig && run.members.size() > place.lane.devices.size())

@@ -71,8 +71,8 @@ Result<Unit> CutWindow(trace::JobTrace& trace, const WindowFlags& flags) {
   });
 }
 
-// Warns of jobs that got a class beyond its share, because no other class has workloads of their
-// size.
+// Warns of classes that got more than their share of the jobs, because no other class has workloads
+// of these jobs' sizes.
 void WarnOfMix(Context& context, const std::vector<trace::ClassShare>& mix,
                const trace::MappedTasks& mapped) {
   for (std::size_t i = 0; i < mix.size(); ++i) {
