@@ -1,4 +1,4 @@
-// Tests of the samples that the monitor of simulated runs takes.
+// Tests the samples that the monitor takes in simulated runs.
 #include <gtest/gtest.h>
 
 #include <string>
