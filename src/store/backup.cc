@@ -102,13 +102,21 @@ class Building {
 
  private:
   // Without `replace`, makes a hard link, which never replaces a file that has appeared in the
-  // meantime.
+  // meantime. On a file system without hard links, an empty file reserves the name instead.
   Result<Unit> Rename(bool replace) {
-    const int done =
-        replace ? ::rename(path_.c_str(), target_.c_str()) : ::link(path_.c_str(), target_.c_str());
-    if (done != 0 && errno == EEXIST) return Conflict(target_ + " already exists");
-    if (done != 0) return FailErrno(errno, "naming " + target_);
-    if (replace) path_.clear();
+    if (!replace) {
+      if (::link(path_.c_str(), target_.c_str()) == 0) return Unit{};
+      const base::UniqueFd reserved(
+          ::open(target_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+      if (!reserved && errno == EEXIST) return Conflict(target_ + " already exists");
+      if (!reserved) return FailErrno(errno, "naming " + target_);
+    }
+    if (::rename(path_.c_str(), target_.c_str()) != 0) {
+      const int why = errno;
+      if (!replace) ::unlink(target_.c_str());
+      return FailErrno(why, "naming " + target_);
+    }
+    path_.clear();
     return Unit{};
   }
 

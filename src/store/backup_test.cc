@@ -1,5 +1,6 @@
 #include "store/backup.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sched.h>
@@ -7,11 +8,23 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <filesystem>
 
 #include "base/file.h"
 #include "store/store.h"
 #include "store/task_fixture.h"
+
+namespace {
+bool has_hard_links = true;
+}
+
+// Replaces the C library's function.
+extern "C" int link(const char* from, const char* to) noexcept {
+  if (has_hard_links) return ::linkat(AT_FDCWD, from, AT_FDCWD, to, 0);
+  errno = EPERM;
+  return -1;
+}
 
 namespace carma::store {
 namespace {
@@ -117,6 +130,18 @@ TEST_F(BackUpTest, ReplacesFilesOnlyOnRequestAndNeverThoseOfCarmad) {
   EXPECT_EQ(BackUp(State(), dir_, true).error().code, ErrorCode::kConflict) << "a folder";
   EXPECT_EQ(BackUp(State(), Path("none/copy"), false).error().code, ErrorCode::kNotFound);
   EXPECT_EQ(BackUp(Path("elsewhere"), Path("x"), false).error().code, ErrorCode::kNotFound);
+}
+
+TEST_F(BackUpTest, WorksOnAFileSystemWithoutHardLinks) {
+  const Result<std::unique_ptr<Store>> store = Store::Open(State());
+  ASSERT_TRUE(store);
+  Put(**store, 1);
+  has_hard_links = false;
+  const Result<std::int64_t> copied = BackUp(State(), Path("copy"), false);
+  has_hard_links = true;
+  ASSERT_TRUE(copied) << copied.error().message;
+  EXPECT_EQ(Files(), 2U) << "the state folder and the copy, and nothing else";
+  EXPECT_EQ(TasksIn(Path("copy")), 1U);
 }
 
 TEST_F(BackUpTest, ReportsAFullDisk) {
