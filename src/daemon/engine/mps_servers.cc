@@ -31,8 +31,8 @@ constexpr auto kCloseSpare = std::chrono::seconds(2);
 constexpr auto kSpare = std::chrono::milliseconds(500);
 constexpr const char* kNoAnswer = "the MPS control daemon does not respond";
 
-std::string Full(std::size_t clients) {
-  return fmt::format("the MPS server already has {} clients", clients);
+std::string Full(std::size_t most) {
+  return fmt::format("the MPS server already has {} clients", most);
 }
 
 using Key = MpsClients::Key;
@@ -54,6 +54,7 @@ struct Entry {
   MpsClientCheck check;
   std::optional<base::ProcessId> server;  // as found last
   std::string told;                       // the last problem that was logged
+  std::set<std::string> refusals;         // why a working server refused clients, as logged
   int failures = 0;
   Clock::time_point not_before{};
   bool probing = false;
@@ -181,7 +182,7 @@ void RealMpsServers::TakeLooked(Entry& entry, const Key& who, Result<MpsLook> lo
     return Refused(entry, who, looked.error(), back_off, answer);
   }
   if (looked->clients >= options_.clients)
-    return Refused(entry, who, {ErrorCode::kUnavailable, Full(looked->clients)}, false, answer);
+    return Refused(entry, who, {ErrorCode::kUnavailable, Full(options_.clients)}, false, answer);
   if (!entry.told.empty()) {
     base::LogInfo("mps_works_again",
                   {{"uid", entry.control->id().uid}, {"gpu", entry.control->id().gpus}});
@@ -206,13 +207,15 @@ void RealMpsServers::TakeLooked(Entry& entry, const Key& who, Result<MpsLook> lo
 
 void RealMpsServers::Refused(Entry& entry, const Key& who, const base::Error& why, bool back_off,
                              const Attached& answer) {
-  if (entry.told != why.message) {
+  // A refusal by a working server, for example one that is full, is logged only once, because such
+  // a server alternately takes and refuses clients.
+  if (entry.told != why.message && (back_off || entry.refusals.insert(why.message).second)) {
     base::LogWarn("mps_refused", {{"uid", entry.control->id().uid},
                                   {"gpu", entry.control->id().gpus},
                                   {"why", why.message}});
-    entry.told = why.message;
   }
   if (back_off) {
+    entry.told = why.message;
     entry.not_before =
         Clock::now() + options_.backoff * (1 << std::min(entry.failures, kMostDoublings));
     ++entry.failures;

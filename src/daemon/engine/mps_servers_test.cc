@@ -205,15 +205,24 @@ TEST_F(MpsServersTest, AServerThatIsFullTakesNoFurtherTask) {
   fake_.Write("/clients", "");
   ASSERT_TRUE(Attach(kFirst)) << "no back-off";
   ASSERT_TRUE(Attach(kSecond));
-  base::SetLogLevel(base::LogLevel::kWarn);
+  EXPECT_THAT(Attach(core::TaskId{3}).error().message, HasSubstr("already has 2 clients"))
+      << "clients that have not connected yet count";
+}
+
+TEST_F(MpsServersTest, AServerThatIsFullAgainAndAgainIsLoggedOnce) {
+  options_.clients = 1;
+  Open();
+  base::SetLogLevel(base::LogLevel::kInfo);
   ::testing::internal::CaptureStderr();
-  for (int again = 0; again < 2; ++again) {
-    EXPECT_THAT(Attach(core::TaskId{3}).error().message, HasSubstr("already has 2 clients"))
-        << "clients that have not connected yet count";
+  for (const std::uint64_t id : {1, 2, 3}) {
+    EXPECT_TRUE(Attach(core::TaskId{id}));
+    EXPECT_FALSE(Attach(core::TaskId{9}));
+    servers_->Detach(core::TaskId{id}, 1);
   }
   const std::string log = ::testing::internal::GetCapturedStderr();
   EXPECT_NE(log.find("mps_refused"), std::string::npos);
-  EXPECT_EQ(log.find("mps_refused"), log.rfind("mps_refused")) << "logged only once";
+  EXPECT_EQ(log.find("mps_refused"), log.rfind("mps_refused")) << log;
+  EXPECT_EQ(log.find("mps_works_again"), std::string::npos) << log;
 }
 
 TEST_F(MpsServersTest, RemovesTheProcessesOfAClient) {
