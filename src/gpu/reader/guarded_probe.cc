@@ -14,6 +14,14 @@ namespace {
 
 using std::chrono::milliseconds;
 
+// While this many killed readers still hang in the kernel, in calls for the same GPU or for the
+// whole driver, no other reader makes such a call.
+constexpr std::size_t kMostLeftBehind = 4;
+
+bool IsStuck(std::optional<std::uint32_t> number) {
+  return ReaderProcess::LeftBehind(number) >= kMostLeftBehind;
+}
+
 std::unexpected<ReadError> NoSuchAnswer() {
   return FailRead(ErrorCode::kUnavailable, "carma-reader sent an unexpected response");
 }
@@ -50,7 +58,8 @@ ReadResult<std::vector<DeviceInfo>> GuardedProbe::Devices() {
   const auto is_aside = [this](const Place& place) { return aside_.contains(place.number); };
   if (!places_.empty() && std::ranges::all_of(places_, is_aside)) {
     closed_ = ReadError(ErrorCode::kUnavailable, aside_.begin()->second.why);
-    aside_.clear();  // all GPUs hang, so trying them again cannot disturb a working one
+    // All GPUs hang, so trying them again cannot disturb a working one.
+    std::erase_if(aside_, [](const auto& each) { return !IsStuck(each.first); });
     return std::unexpected(*closed_);
   }
   return devices_;
@@ -60,6 +69,7 @@ ReadResult<std::vector<DeviceInfo>> GuardedProbe::Devices() {
 ReadResult<Unit> GuardedProbe::Open() {
   std::set<std::optional<std::uint32_t>> ended;
   while (true) {
+    if (IsStuck(std::nullopt)) return Unavailable(WhyOf({.late = true, .asking = {}}));
     reader_ = CARMA_TRY(ReaderProcess::Start(options_.reader));
     reader_->Ask(ListRequest{LeftOut()});
     std::expected<ReaderAnswer, NoAnswer> answer = reader_->Await(options_.patience);
@@ -156,7 +166,7 @@ ReadResult<Reading> GuardedProbe::ReadWith(std::size_t device, base::Time now, b
         ErrorCode::kUnavailable,
         aside != aside_.end() ? aside->second.why : "it is currently excluded from queries", uuid);
   }
-  reader_->Ask(ReadRequest{*places_[device].current, now});
+  reader_->Ask(ReadRequest{*places_[device].current, now}, number);
   std::expected<ReaderAnswer, NoAnswer> answer = reader_->Await(options_.patience);
   if (!answer && !answer.error().late && !again) {  // tries once more, as in Open()
     reader_.reset();
@@ -205,14 +215,14 @@ void GuardedProbe::SetAside(std::uint32_t number, const std::string& why) {
 
 bool GuardedProbe::AnswersAgain(std::uint32_t number, Aside& aside) {
   if (aside.trial) return TrialSucceeds(number, aside);
-  if (Clock::now() < aside.next_try) return false;
+  if (Clock::now() < aside.next_try || IsStuck(number)) return false;
   std::set<std::uint32_t> others;
   for (const Place& place : places_) others.insert(place.number);
   others.erase(number);
   Result<std::unique_ptr<ReaderProcess>> started = ReaderProcess::Start(options_.reader);
   if (!started) return false;
   aside.trial = std::move(*started);
-  aside.trial->Ask(ListRequest{others});
+  aside.trial->Ask(ListRequest{others}, number);
   aside.trial_until = Clock::now() + options_.patience;
   return false;
 }

@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <mutex>
@@ -21,18 +22,22 @@ constexpr int kLastWaitMs = 200;
 // Readers that were killed but have not exited yet. Each is reaped once it exits.
 class LeftBehind {
  public:
-  void Add(pid_t pid) {
+  using Gpu = std::optional<std::uint32_t>;
+  void Add(pid_t pid, Gpu gpu) {
     const std::lock_guard lock(mutex_);
-    pids_.push_back(pid);
+    left_.emplace_back(pid, gpu);
   }
-  void Reap() {
+  // Returns how many remain that were asked about this GPU.
+  std::size_t Reap(Gpu gpu = std::nullopt) {
     const std::lock_guard lock(mutex_);
-    std::erase_if(pids_, [](pid_t pid) { return ::waitpid(pid, nullptr, WNOHANG) != 0; });
+    std::erase_if(left_,
+                  [](const auto& each) { return ::waitpid(each.first, nullptr, WNOHANG) != 0; });
+    return static_cast<std::size_t>(std::ranges::count(left_, gpu, &std::pair<pid_t, Gpu>::second));
   }
 
  private:
   std::mutex mutex_;
-  std::vector<pid_t> pids_;
+  std::vector<std::pair<pid_t, Gpu>> left_;
 };
 
 // Never destroyed, because a thread that hangs in the driver may release its reader while the
@@ -62,12 +67,16 @@ ReaderProcess::~ReaderProcess() {
   const base::UniqueFd handle = base::OpenPidfd(pid_);
   pollfd ended{handle.get(), POLLIN, 0};
   if (handle) ::poll(&ended, 1, kLastWaitMs);
-  TheLeftBehind().Add(pid_);
+  TheLeftBehind().Add(pid_, asking_);
   TheLeftBehind().Reap();
 }
 
-void ReaderProcess::Ask(const ReaderRequest& request) {
-  asking_.reset();
+std::size_t ReaderProcess::LeftBehind(std::optional<std::uint32_t> gpu) {
+  return TheLeftBehind().Reap(gpu);
+}
+
+void ReaderProcess::Ask(const ReaderRequest& request, std::optional<std::uint32_t> gpu) {
+  asking_ = gpu;
   // If the reader is gone, Await() will notice it.
   (void)socket_.Send(FormatRequest(request));
 }

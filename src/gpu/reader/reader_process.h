@@ -4,6 +4,8 @@
 #include <sys/types.h>
 
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <expected>
 #include <memory>
 #include <optional>
@@ -36,10 +38,14 @@ class ReaderProcess {
   ReaderProcess(const ReaderProcess&) = delete;
   ReaderProcess& operator=(const ReaderProcess&) = delete;
 
-  void Ask(const ReaderRequest& request);
+  // gpu: NVML's number for the GPU that the request is about; none for several.
+  void Ask(const ReaderRequest& request, std::optional<std::uint32_t> gpu = std::nullopt);
   // Waits for the response to the last request. patience: how long the reader may be silent; during
   // a listing, per GPU.
   std::expected<ReaderAnswer, NoAnswer> Await(std::chrono::milliseconds patience);
+  // Number of killed readers that still hang in the kernel, in a call for this GPU; without a
+  // number, in a call for the whole driver.
+  static std::size_t LeftBehind(std::optional<std::uint32_t> gpu);
 
  private:
   ReaderProcess(pid_t pid, base::LineSocket socket) : pid_(pid), socket_(std::move(socket)) {}

@@ -2,12 +2,19 @@
 // driver's library crashes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <thread>
+#include <utility>
 
 #include "base/file.h"
 #include "gpu/reader/guarded_probe.h"
@@ -158,6 +165,69 @@ TEST_F(DriverHangs, EachRetryFindsAHangInOneFunction) {
   }
   ASSERT_TRUE(shared_->ClearFaults());
   EXPECT_TRUE(Soon([&] { return Trouble(probe, 0).empty(); }));
+}
+
+// Makes processes stay after they were killed, as if they hung in the kernel: a traced process is
+// not reaped before its tracer has ended.
+class Tracers {
+ public:
+  ~Tracers() { End(); }
+  // Returns false if a process could not be traced.
+  bool Trace(const std::vector<pid_t>& pids) {
+    bool all = true;
+    for (const pid_t pid : pids) all = (tracers_.contains(pid) || Add(pid)) && all;
+    return all;
+  }
+  std::size_t size() const { return tracers_.size(); }
+  void End() {
+    for (const auto& [pid, tracer] : std::exchange(tracers_, {})) {
+      ::kill(tracer, SIGKILL);
+      ::waitpid(tracer, nullptr, 0);
+    }
+  }
+
+ private:
+  bool Add(pid_t pid) {
+    int ends[2];
+    if (::pipe(ends) != 0) return false;
+    const pid_t tracer = ::fork();
+    if (tracer == 0) {
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+      const char traces = ::ptrace(PTRACE_SEIZE, pid, nullptr, nullptr) == 0 ? 1 : 0;
+      if (::write(ends[1], &traces, 1) != 1) ::_exit(1);
+      for (;;) ::pause();
+    }
+    tracers_[pid] = tracer;
+    ::close(ends[1]);
+    char traces = 0;
+    const bool told = ::read(ends[0], &traces, 1) == 1;
+    ::close(ends[0]);
+    return told && traces == 1;
+  }
+
+  std::map<pid_t, pid_t> tracers_;  // by traced process
+};
+
+TEST_F(DriverHangs, StartsFewReadersForAGpuWhileTheyCannotBeKilled) {
+  gpu::GuardedProbe probe(Options());
+  ASSERT_EQ(Uuids(probe).size(), 4U);
+  Tracers tracers;
+  if (!tracers.Trace(Readers())) GTEST_SKIP() << "needs permission to trace processes";
+  Hang(2);
+  const auto look = [&] {
+    EXPECT_THAT(Trouble(probe, 2), HasSubstr("not answered"));
+    EXPECT_TRUE(tracers.Trace(Readers()));
+    return tracers.size();
+  };
+  EXPECT_TRUE(Soon([&] { return look() == 4; }));
+  const auto until = std::chrono::steady_clock::now() + 3 * kPatience;
+  while (std::chrono::steady_clock::now() < until) look();
+  EXPECT_EQ(tracers.size(), 4U);
+  EXPECT_EQ(Trouble(probe, 0), "") << "the other GPUs are still read";
+  ASSERT_TRUE(shared_->ClearFaults());
+  EXPECT_THAT(Trouble(probe, 2), HasSubstr("not answered"));
+  tracers.End();
+  EXPECT_TRUE(Soon([&] { return Trouble(probe, 2).empty(); }));
 }
 
 TEST_F(DriverHangs, ReportsAHangOfTheWholeDriverOnce) {
