@@ -265,6 +265,26 @@ TEST_F(Background, TheShellComesBackOnceTheSocketAnswers) {
   EXPECT_TRUE(daemon.Ends());
 }
 
+TEST_F(Background, RenamesALargeLog) {
+  const std::string log = site.state_dir() + "/carmad.log";
+  EXPECT_EQ(Launch().code, 0);
+  const auto status = cli::GetStatus(site.client());
+  ASSERT_TRUE(status) << status.error().message;
+  std::filesystem::resize_file(log, (64 << 20) - 1);
+  ASSERT_TRUE(Eventually([&] { return cli::ListGpus(site.client()).has_value(); }));
+  site.Submit({"--hold", "--", "/bin/true"});  // its line makes the log too large
+  EXPECT_TRUE(Eventually([&] { return std::filesystem::exists(log + ".old"); }));
+  EXPECT_TRUE(Eventually([&] { return std::filesystem::exists(log); }));
+  EXPECT_LT(std::filesystem::file_size(log), 1U << 20);
+  const auto pid = static_cast<pid_t>(status->value.pid);
+  ::kill(pid, SIGHUP);
+  EXPECT_TRUE(
+      Eventually([&] { return ReadText(log).find("event=config_read") != std::string::npos; }));
+  const Watched daemon(pid);
+  ::kill(pid, SIGTERM);
+  EXPECT_TRUE(daemon.Ends());
+}
+
 TEST_F(Background, StartsWithItsStreamsClosed) {
   const Ran launched = RunProgram(
       {"sh", "-c",

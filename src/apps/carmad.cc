@@ -13,6 +13,7 @@
 #include <cstdio>
 #include <exception>
 #include <filesystem>
+#include <functional>
 
 #include "api/other_daemon.h"
 #include "base/file.h"
@@ -38,6 +39,7 @@ using carma::base::Result;
 using carma::base::Unit;
 
 constexpr std::chrono::minutes kLongestStart{2};
+constexpr std::uintmax_t kLargestLog = std::uintmax_t{64} << 20;  // bytes
 
 struct Flags {
   std::string config, socket, state_dir, log;
@@ -134,6 +136,19 @@ Result<Unit> UseLog(const std::string& path) {
   return Unit{};
 }
 
+// Renames a large log so that it does not fill the disk; the target of a link is renamed, not the
+// link. See DaemonOptions::tend_log.
+void TendLog(const std::string& path, bool reopen) {
+  std::error_code none;
+  const std::filesystem::path file = std::filesystem::canonical(path, none);
+  const bool large = std::filesystem::is_regular_file(file, none) &&
+                     std::filesystem::file_size(file, none) >= kLargestLog;
+  if (!large && !reopen) return;
+  if (large) std::filesystem::rename(file, file.string() + ".old", none);
+  if (const Result<Unit> used = UseLog(path); !used)
+    carma::base::LogError("log_not_reopened", {{"why", used.error().message}});
+}
+
 // serving: see DaemonOptions.
 int Serve(const Flags& flags, const carma::config::Loaded& loaded, std::function<void()> serving) {
   carma::base::NeverWaitForTerminal(STDERR_FILENO);
@@ -150,12 +165,7 @@ int Serve(const Flags& flags, const carma::config::Loaded& loaded, std::function
     terminal->reset();
     if (serving) serving();
   };
-  if (!flags.log.empty()) {
-    options.reopen_log = [path = flags.log] {
-      if (const Result<Unit> used = UseLog(path); !used)
-        carma::base::LogError("log_not_reopened", {{"why", used.error().message}});
-    };
-  }
+  if (!flags.log.empty()) options.tend_log = std::bind_front(&TendLog, flags.log);
   const auto daemon = carma::daemon::Daemon::Make(std::move(options));
   if (!daemon) return Refuse(daemon.error(), 1);
   // Startup errors appear in the terminal where carmad was started, so standard error is redirected
@@ -243,7 +253,8 @@ int Run(int argc, char** argv) {
   app.add_option("--state-dir", flags.state_dir,
                  "folder for the daemon's state (daemon.state_dir)");
   app.add_option("--log", flags.log,
-                 "append the log to this file instead of standard error; SIGHUP reopens it");
+                 "log to this file, not to standard error; SIGHUP reopens it, and at 64 MiB it is "
+                 "renamed to FILE.old");
   app.add_flag(
       "--background", flags.background,
       "return to the shell once carmad is serving; default log: carmad.log in the state folder");

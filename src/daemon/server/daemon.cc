@@ -49,7 +49,7 @@ namespace asio = boost::asio;
 // After this long, carmad reports that it is ready and answers the requests that have arrived, even
 // if a driver or control daemon does not respond.
 constexpr std::chrono::seconds kLongestSearch{5};
-constexpr std::chrono::seconds kSocketWatch{10};  // between two checks of the socket file
+constexpr std::chrono::seconds kFileWatch{10};  // between two checks of the socket and log files
 
 class RealDaemon : public Daemon, public Sampler::Taker {
  public:
@@ -74,7 +74,8 @@ class RealDaemon : public Daemon, public Sampler::Taker {
   void Follow(Configuration::InForce now);
   void Beat();
   // Creates the socket file again if it was removed, because clients need it to reach carmad.
-  void WatchSocket();
+  // Limits the size of the log file.
+  void WatchFiles();
   void OpenEngine(std::vector<gpu::DeviceInfo> devices);
   // Signals readiness to the process that started the daemon, but only once. From then on, requests
   // no longer wait for the GPUs to be found.
@@ -122,7 +123,7 @@ class RealDaemon : public Daemon, public Sampler::Taker {
   std::unique_ptr<api::Server> tcp_server_;
   Signals signals_{loop_};
   Configuration configuration_;
-  Alarm watchdog_{loop_}, serving_{loop_}, socket_watch_{loop_};
+  Alarm watchdog_{loop_}, serving_{loop_}, file_watch_{loop_};
   Housekeeping housekeeping_{loop_, loop_meter_, *store_, *clock_,
                              [this] { return in_force_.settings.keep_finished_days; }};
   std::unique_ptr<Sampler> sampler_;
@@ -251,7 +252,7 @@ Result<Unit> RealDaemon::Listen() {
 
 Result<Unit> RealDaemon::Run() {
   Beat();
-  WatchSocket();
+  WatchFiles();
   sampler_->Start();
   configuration_.CheckNames();
   housekeeping_.Start();
@@ -278,7 +279,7 @@ Result<Unit> RealDaemon::Run() {
 
 void RealDaemon::TakeSignal(int number) {
   if (number == SIGHUP) {
-    if (options_.reopen_log) options_.reopen_log();
+    if (options_.tend_log) options_.tend_log(true);
     return configuration_.ReadAgain();
   }
   base::LogInfo("stopping", {{"signal", number}});
@@ -310,11 +311,12 @@ void RealDaemon::Beat() {
   watchdog_.Set(*period, [this] { Beat(); });
 }
 
-void RealDaemon::WatchSocket() {
+void RealDaemon::WatchFiles() {
   (void)MakeSocketFolder(in_force_.settings);
   if (unix_server_->RestoreSocket().value_or(false))
     base::LogWarn("socket_restored", {{"socket", in_force_.settings.socket}});
-  socket_watch_.Set(kSocketWatch, [this] { WatchSocket(); });
+  if (options_.tend_log) options_.tend_log(false);
+  file_watch_.Set(kFileWatch, [this] { WatchFiles(); });
 }
 
 // ---- GPUs ----

@@ -20,8 +20,9 @@ struct DaemonOptions {
   std::string notify_path;  // carma-notify
   std::string reader_path;  // carma-reader
   std::string version;
-  // Called on the loop on each SIGHUP, because the log file may have been renamed. May be empty.
-  std::function<void()> reopen_log = nullptr;
+  // Called on the loop: with true on each SIGHUP, because the log file may have been renamed, and
+  // every few seconds with false, because it may have become large. May be empty.
+  std::function<void(bool reopen)> tend_log = nullptr;
   // Called on the loop once carmad knows its GPUs, or knows that there are none, or after a few
   // seconds if the search takes longer. May be empty.
   std::function<void()> serving = nullptr;
