@@ -1,12 +1,14 @@
 // `carma logs`: shows a task's output file, which it reads with the caller's own permissions.
 #include <poll.h>
 #include <sys/eventfd.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <fmt/format.h>
 
 #include <atomic>
 #include <chrono>
+#include <filesystem>
 #include <functional>
 #include <thread>
 
@@ -112,6 +114,24 @@ Result<Unit> Follow(Context& context, std::uint64_t id, OutputReader& reader,
   return std::unexpected(Unreadable({ErrorCode::kNotFound, ""}, task->value, path));
 }
 
+// Says where older output of the task is if its output file was rotated (task.max_output); empty if
+// it was not. A file from before the submission is another task's. path: the output file.
+std::string OlderOutput(const api::TaskView& task, const std::string& path) {
+  std::error_code none;
+  const std::string file = std::filesystem::canonical(path, none).string();
+  const auto is_older_output = [&](int number) {
+    struct stat info {};
+    return ::stat(fmt::format("{}.{}", file, number).c_str(), &info) == 0 &&
+           S_ISREG(info.st_mode) && info.st_mtim.tv_sec >= task.submitted_ms / 1000;
+  };
+  int files = 0;
+  while (!none && is_older_output(files + 1)) ++files;
+  if (files == 0) return "";
+  return fmt::format("carma: older output of task {} is in {}.1{}\n", task.id,
+                     base::Printable(file, 4096),
+                     files == 1 ? "" : fmt::format(" (newest) to .{}", files));
+}
+
 // The line above each output, as tail(1) prints it for several files.
 std::string Heading(const api::TaskView& task, bool first) {
   return fmt::format("{}==> task {} {} <==\n", first ? "" : "\n", task.id, Line(task.name));
@@ -135,6 +155,7 @@ Result<Unit> ShowLog(Context& context, const api::TaskView& task, const LogsFlag
   if (!opened && !will_come) return std::unexpected(Unreadable(opened.error(), task, path));
   if (opened && flags.lines) CARMA_TRY(reader.SkipToLast(*flags.lines));
   if (opened) Print(context, heading);
+  if (opened && !flags.lines) std::fputs(OlderOutput(task, path).c_str(), context.err);
   if (will_come) {
     std::fprintf(context.err, "carma: task %s is %s; waiting for its output\n",
                  std::to_string(task.id).c_str(), base::Printable(task.state, 40).c_str());

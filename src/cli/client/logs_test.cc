@@ -121,6 +121,28 @@ TEST_F(App, LogsOfATaskThatAppendsFollowFromTheLastLines) {
   EXPECT_EQ(Run({"logs", "-f", "-n", "1", "1"}).out, "last\nnew\nnewer\n");
 }
 
+TEST_F(App, LogsSayWhereRotatedOutputIs) {
+  const std::string path = daemon_.dir() + "/out", link = daemon_.dir() + "/link";
+  std::ofstream(path) << "last\n";
+  std::filesystem::create_symlink("out", link);
+  Json task = TaskJson(1, "succeeded");
+  task["stdout_path"] = link;
+  task["attempt"] = 1;
+  daemon_.On("GET /v1/tasks/1", [&](const api::Request&) { return JsonAnswer(task); });
+  EXPECT_EQ(Run({"logs", "1"}).err, "");
+  const std::string note =
+      "carma: older output of task 1 is in " + std::filesystem::canonical(path).string() + ".1";
+  std::ofstream(path + ".1") << "older\n";
+  const Ran ran = Run({"logs", "1"});
+  EXPECT_EQ(ran.out, "last\n");
+  EXPECT_EQ(ran.err, note + "\n");
+  EXPECT_EQ(Run({"logs", "-n", "1", "1"}).err, "");
+  std::ofstream(path + ".2") << "oldest\n";
+  EXPECT_EQ(Run({"logs", "1"}).err, note + " (newest) to .2\n");
+  task["submitted_ms"] = std::int64_t{4'000'000'000'000};
+  EXPECT_EQ(Run({"logs", "1"}).err, "") << "the files are older than the task";
+}
+
 TEST_F(App, LogsWarnAboutLostOutput) {
   const std::string path = daemon_.dir() + "/out";
   std::ofstream(path) << "half\n";
