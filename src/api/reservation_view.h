@@ -28,6 +28,7 @@ struct ReservationView {
   std::optional<std::int64_t> next_to_ms;
   bool holds = false;
   std::vector<std::int64_t> gpu_indices;
+  std::vector<std::string> missing_gpus;
   std::vector<std::uint64_t> others;
 
   static void VisitFields(auto& field, auto& reservation) {
@@ -55,6 +56,7 @@ struct ReservationView {
     field("next_to_ms", reservation.next_to_ms, "End of the current or next period.");
     field("holds", reservation.holds, "Whether the reservation is in force now.");
     field("gpu_indices", reservation.gpu_indices, "GPUs reserved for the current or next period.");
+    field("missing_gpus", reservation.missing_gpus, "UUIDs in gpus that the server no longer has.");
     field("others", reservation.others,
           "Tasks outside the reservation that may still be running on the GPUs when the period "
           "starts; they are allowed to finish.");

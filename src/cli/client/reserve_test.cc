@@ -75,12 +75,19 @@ TEST_F(App, TheListOfReservationsShowsWhatTheirGpusAreChosenFrom) {
          {api::ReservationView{.id = 1, .count = 1, .gpu_indices = {0}},
           api::ReservationView{.id = 2, .gpu_type = "v100", .count = 1, .gpu_indices = {3}},
           api::ReservationView{.id = 3, .gpus = {"GPU-a", "GPU-b"}, .count = 1, .gpu_indices = {1}},
-          api::ReservationView{.id = 4, .gpu_type = "v100", .gpu_indices = {2, 3}}})
+          api::ReservationView{.id = 4, .gpu_type = "v100", .gpu_indices = {2, 3}},
+          api::ReservationView{.id = 5, .gpus = {"GPU-c"}, .missing_gpus = {"GPU-c"}},
+          api::ReservationView{
+              .id = 6, .gpus = {"GPU-c", "GPU-d"}, .gpu_indices = {5}, .missing_gpus = {"GPU-c"}},
+          api::ReservationView{.id = 7, .gpu_type = "h100", .count = 1},
+          api::ReservationView{.id = 8, .gpu_type = "h100"}})
       reservations.push_back(ToJson(view));
     return JsonAnswer({{"reservations", reservations}});
   });
   const std::string list = Run({"reserve", "list"}).out;
-  for (const char* gpus : {" 0 (1 of any) ", " 3 (1 of v100) ", " 1 (1 of those named) ", " 2,3  "})
+  for (const char* gpus :
+       {" 0 (1 of any) ", " 3 (1 of v100) ", " 1 (1 of those named) ", " 2,3  ",
+        " GPU-c (missing) ", " 5,GPU-c (missing) ", " none (1 of h100) ", " none of h100 "})
     EXPECT_THAT(list, ::testing::HasSubstr(gpus));
 }
 

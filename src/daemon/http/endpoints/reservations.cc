@@ -1,6 +1,7 @@
 #include "daemon/http/endpoints/handlers.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "api/reservation_view.h"
 #include "api/views.h"
@@ -33,6 +34,10 @@ api::ReservationView PresentBooking(const SharedServices& services,
   view.repeat = base::WordOf(booking.repeat);
   if (booking.until) view.until_ms = base::ToMs(*booking.until);
   view.why = booking.why;
+  const std::vector<core::GpuInfo>& gpus = services->engine.scheduler().GpuInfos();
+  std::ranges::copy_if(view.gpus, std::back_inserter(view.missing_gpus), [&](const auto& uuid) {
+    return std::ranges::find(gpus, uuid, &core::GpuInfo::uuid) == gpus.end();
+  });
   const std::optional<core::ReservedPeriod> next =
       services->engine.reservations().NextOf(booking, now);
   if (!next) return view;

@@ -62,6 +62,19 @@ TEST_F(ReservationsTest, ARestartRestoresThemAndReusesNoNumber) {
   EXPECT_EQ(Make(kRoot, 30, R"(,"gpus":["1"])").body.at("id"), 3);
 }
 
+TEST_F(ReservationsTest, NamesAReservedGpuThatIsMissingAfterARestart) {
+  EXPECT_EQ(Make(kRoot, 10, R"(,"gpus":["0","1"])").body.at("missing_gpus"), base::Json::array());
+  engine_.reset();
+  EngineOptions options;
+  options.state_dir = state_dir_;
+  engine_ = std::make_unique<Engine>(options, *store_, launcher_, clock_, *this);
+  ASSERT_TRUE(engine_->Start({{"GPU-b", "A100", 41'000, 1'000}, {"GPU-c", "A100", 41'000, 1'000}}));
+  Settle();
+  const base::Json reservation = List().body.at("reservations").at(0);
+  EXPECT_EQ(reservation.at("gpu_indices"), base::Json({0}));
+  EXPECT_EQ(reservation.at("missing_gpus"), base::Json({"GPU-a"}));
+}
+
 TEST_F(ReservationsTest, RefusesUnauthorisedUsersAndInvalidReservations) {
   EXPECT_THAT(Make(kAda, 10, R"(,"gpus":["1"])").Message(), HasSubstr("only an administrator"));
   EXPECT_EQ(Make(kEve, 10, R"(,"gpus":["1"])").status, 201) << "reserve.makers lists her";
