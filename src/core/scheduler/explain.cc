@@ -303,7 +303,12 @@ HostVerdict HostVerdictOn(const State& state, const TaskRecord& task, Time at) {
 }
 
 Reason ReasonOf(const State& state, const TaskRecord& task, Time at) {
-  const auto held = [] { return Reason{ReasonCode::kHeld, "Held until it is released."}; };
+  const auto held = [&] {
+    Reason reason{ReasonCode::kHeld, "Held until it is released."};
+    if (const std::optional<Reason> unfit = UnfitNow(state, task))
+      reason.text.Edit() += " It cannot start even then: " + *unfit->text;
+    return reason;
+  };
   if (task.state == TaskState::kSubmitted || task.state == TaskState::kEstimating) {
     if (task.held) return held();
     return {ReasonCode::kEstimating, "Its memory requirement is being estimated."};

@@ -339,6 +339,24 @@ TEST_F(SchedulerTest, ARestoredTaskThatNoLongerFitsDoesNotBlockOthers) {
   EXPECT_EQ(Of<StartTask>(Run(2)).size(), 1U);
 }
 
+TEST_F(SchedulerTest, AHeldTaskThatNoLongerFitsSaysBoth) {
+  Begin();
+  TaskRecord record;
+  record.id = TaskId{1};
+  record.state = TaskState::kQueued;
+  record.held = true;
+  Handle(0, TaskRestored{record});
+  EXPECT_EQ(scheduler_->ReasonFor(TaskId{1}, At(0)).text, "Held until it is released.");
+  record.id = TaskId{2};
+  record.request.Edit().gpus = 4;
+  Handle(0, TaskRestored{record});
+  const Reason reason = scheduler_->ReasonFor(TaskId{2}, At(0));
+  EXPECT_EQ(reason.code, ReasonCode::kHeld);
+  EXPECT_EQ(reason.text,
+            "Held until it is released. It cannot start even then: The task asks for 4 GPUs, but "
+            "this server has 1.");
+}
+
 TEST_F(SchedulerTest, ATaskBeyondALoweredLimitDoesNotBlockItsUsersOtherTasks) {
   const auto limited = [](std::string_view rule) {
     PolicyConfig config;

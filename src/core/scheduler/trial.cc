@@ -2,9 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/text.h"
 #include "core/policy/gpu_links.h"
 #include "core/queue/dependencies.h"
+#include "core/values/gpu_choice.h"
 
 namespace carma::core {
 
@@ -57,6 +60,25 @@ Trial Try(const Scheduler& scheduler, const TaskRequest& request,
     return {Fit::kNotNow,
             {ReasonCode::kNotLinked, "the GPUs that can take it are not connected to each other"}};
   return {};
+}
+
+void NoteTooLarge(const Scheduler& scheduler, const TaskRequest& request,
+                  const std::optional<Estimate>& estimate, std::vector<std::string>& remarks) {
+  if (request.gpus == 0 || !estimate || !estimate->predicted_mib) return;
+  const std::vector<GpuInfo>& gpus = scheduler.GpuInfos();
+  const GpuChoice choice(request, gpus);
+  std::int64_t largest_mib = 0;
+  for (std::uint32_t i = 0; i < gpus.size(); ++i) {
+    if (choice.Allows(GpuIndex{i})) largest_mib = std::max(largest_mib, gpus[i].UsableMib());
+  }
+  if (*estimate->predicted_mib <= largest_mib) return;
+  remarks.insert(
+      remarks.begin(),
+      fmt::format(
+          "No GPU here is large enough: the prediction is {} per GPU, and the largest GPU that the "
+          "task may use has {}. Use more GPUs or a smaller batch, or set --memory if you know that "
+          "the task needs less.",
+          base::FormatMib(*estimate->predicted_mib), base::FormatMib(largest_mib)));
 }
 
 }  // namespace carma::core

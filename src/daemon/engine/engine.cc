@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include "base/log.h"
+#include "core/scheduler/trial.h"
 #include "daemon/engine/history_events.h"
 #include "daemon/engine/job_returns.h"
 #include "task/shim/container_command.h"
@@ -128,11 +129,12 @@ void Engine::HandEstimates() {
   for (std::size_t i = 0; i < options_.turn_share && !estimated_.empty(); ++i) {
     EstimateResult result = std::move(estimated_.front());
     estimated_.pop_front();
-    const store::Forecast& forecast = result.forecast;
+    store::Forecast& forecast = result.forecast;
     const core::TaskRecord* record = scheduler_.Find(result.id);
     const bool awaited = record != nullptr && record->state == core::TaskState::kEstimating;
-    if (awaited && (!forecast.model.empty() || !forecast.remarks.empty() || forecast.formula))
-      next_.rows.forecasts.push_back(std::move(result.forecast));
+    if (awaited) core::NoteTooLarge(scheduler_, record->request, result.estimate, forecast.remarks);
+    if (awaited && (record->queued_since != core::Time{} || forecast != store::Forecast{result.id}))
+      next_.rows.forecasts.push_back(std::move(forecast));
     events_.emplace_back(
         core::EstimateReady{result.id, std::move(result.estimate), result.kind, result.profile});
   }
@@ -281,8 +283,7 @@ void Engine::Collect(std::vector<core::Action> actions) {
       next_.rows.attempts.push_back(RowOf(*ended));
     if (const auto* start = std::get_if<core::StartTask>(&action)) {
       if (std::optional<core::Sharing> sharing = starts_.PlainSharing(*start)) {
-        // The sharing mode is stored together with the decision and reaches the core in the next
-        // turn.
+        // The sharing mode is stored with the decision and reaches the core in the next turn.
         const auto row = next_.rows.records.find(start->id);
         if (row != next_.rows.records.end()) row->second.record.attempt.Edit().sharing = *sharing;
         Post(core::SharingChosen{start->id, start->attempt, *std::move(sharing)});

@@ -245,6 +245,8 @@ TEST_F(ObservationTest, ARequeuedTaskIsEstimatedWithCurrentKnowledge) {
   engine_->Turn();
   EXPECT_EQ(started_, 2) << "attempt numbers continue";
   EXPECT_EQ(store_->Get(id)->record.estimate->method, "history");
+  EXPECT_EQ(store_->ForecastOf(id).value()->remarks, (std::vector<std::string>{}))
+      << "those of the earlier estimate are gone";
 }
 
 TEST_F(ObservationTest, ChangesToATaskThatIsBeingEstimatedSurviveARestart) {

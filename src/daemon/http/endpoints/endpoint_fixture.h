@@ -71,7 +71,7 @@ class EndpointTest : public ::testing::Test, public Engine::Host {
       for (const EstimateJob& job : std::exchange(jobs_, {})) {
         EstimateResult result;
         result.id = result.forecast.task = job.id;
-        result.estimate = core::Estimate{5'500, "structural", 5'000};
+        result.estimate = estimate_;
         result.forecast.remarks = {"assumed Adam"};
         engine_->TakeEstimate(std::move(result));
       }
@@ -186,6 +186,7 @@ class EndpointTest : public ::testing::Test, public Engine::Host {
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<Monitor> monitor_;
   std::vector<EstimateJob> jobs_;
+  core::Estimate estimate_{5'500, "structural", 5'000};  // the estimate of every task
   std::shared_ptr<Heard> last_heard_;  // response to the last request; may still arrive later
   std::function<void()> work_;         // the worker's job, if any
   bool worker_busy_ = false;

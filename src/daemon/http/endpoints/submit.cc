@@ -166,27 +166,9 @@ Json OptionalMs(const std::optional<base::Time>& time) {
   return time ? Json(base::ToMs(*time)) : Json(nullptr);
 }
 
-// A warning if the task seems too large for every GPU that it may use; otherwise empty. The task is
-// accepted anyway, because the prediction may be wrong.
-std::string TooLarge(const core::Scheduler& scheduler, const core::TaskRequest& request,
-                     const std::optional<core::Estimate>& estimate) {
-  if (request.gpus == 0 || !estimate || !estimate->predicted_mib) return "";
-  const std::vector<core::GpuInfo>& gpus = scheduler.GpuInfos();
-  const core::GpuChoice choice(request, gpus);
-  std::int64_t largest_mib = 0;
-  for (std::uint32_t i = 0; i < gpus.size(); ++i) {
-    if (choice.Allows(core::GpuIndex{i})) largest_mib = std::max(largest_mib, gpus[i].UsableMib());
-  }
-  if (*estimate->predicted_mib <= largest_mib) return "";
-  return fmt::format(
-      "No GPU here is large enough: the prediction is {} per GPU, and the largest GPU that the "
-      "task may use has {}. Use more GPUs or a smaller batch, or set --memory if you know that "
-      "the task needs less.",
-      base::FormatMib(*estimate->predicted_mib), base::FormatMib(largest_mib));
-}
-
 Json Shown(const task::TaskSpec& spec, const EstimateResult& result, const core::Trial& trial,
-           const core::ExpectedStart& start, base::Time now, const std::string& too_large) {
+           const core::ExpectedStart& start, base::Time now,
+           const std::vector<std::string>& remarks) {
   const bool hindered = trial.reason.code != core::ReasonCode::kNone;
   Json task = {{"name", spec.name},
                {"gpus", spec.gpus},
@@ -198,9 +180,7 @@ Json Shown(const task::TaskSpec& spec, const EstimateResult& result, const core:
                {"now_ms", base::ToMs(now)},
                {"predicted_mib", nullptr},
                {"estimate_method", nullptr},
-               {"estimate_remarks", result.forecast.remarks}};
-  if (!too_large.empty())
-    task["estimate_remarks"].insert(task["estimate_remarks"].begin(), too_large);
+               {"estimate_remarks", remarks}};
   if (const std::optional<core::Estimate>& estimate = result.estimate) {
     task["predicted_mib"] = estimate->predicted_mib.value_or(estimate->peak_mib);
     task["estimate_method"] = estimate->method;
@@ -246,10 +226,10 @@ Answer Checked(const Check& check) {
     }
     if (trial.fit == core::Fit::kNever)
       return Conflict(core::CanNeverRun(spec.name, *trial.reason.text));
-    if (!late) {
-      tasks.push_back(
-          Shown(spec, result, trial, start, now, TooLarge(scheduler, request, result.estimate)));
-    }
+    if (late) continue;
+    std::vector<std::string> remarks = result.forecast.remarks;
+    core::NoteTooLarge(scheduler, request, result.estimate, remarks);
+    tasks.push_back(Shown(spec, result, trial, start, now, remarks));
   }
   return JsonAnswer({{"count", check.count}, {"tasks", std::move(tasks)}});
 }

@@ -15,6 +15,16 @@ TEST_F(TasksTest, ShowsATaskWithTheRemarksOnItsEstimate) {
   EXPECT_EQ(heard.body.at("estimate_remarks"), base::Json({"assumed Adam"}));
 }
 
+TEST_F(TasksTest, ShowsThatThePredictionWasLargerThanEveryGpu) {
+  estimate_ = {99'000, "structural", 99'000};
+  SubmitHeld();
+  const Heard heard = Ask(Services(), &ShowTask, Asking({}, "1"));
+  EXPECT_EQ(heard.body.at("predicted_mib"), 40'000) << "it is promised the largest GPU";
+  ASSERT_EQ(heard.body.at("estimate_remarks").size(), 2U);
+  EXPECT_THAT(heard.body.at("estimate_remarks").at(0).get<std::string>(),
+              HasSubstr("No GPU here is large enough: the prediction is 96.7G per GPU, "));
+}
+
 TEST_F(TasksTest, AGpuThatIsNotManagedAnyMoreHasNoNumber) {
   const core::TaskId id = Submit();
   Start(id);
