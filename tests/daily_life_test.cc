@@ -248,6 +248,7 @@ TEST_F(Background, TheShellComesBackOnceTheSocketAnswers) {
   EXPECT_THAT(launched.out, AllOf(HasSubstr(fmt::format("process {},", pid)),
                                   HasSubstr(site.state_dir() + "/carmad.log")));
   EXPECT_EQ(::getsid(pid), pid);
+  EXPECT_EQ(status->value.config_file, site.config_file());
   const Ran second = Launch();
   EXPECT_EQ(second.code, 1);
   EXPECT_THAT(second.err, HasSubstr(fmt::format("in use by another carmad (pid {})", pid)));

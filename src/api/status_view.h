@@ -71,6 +71,7 @@ struct StatusView {
   double longest_turn_s = 0;
   std::vector<std::string> troubles;
   std::string state_dir;
+  std::string config_file;
   std::int64_t config_read_ms = 0;
   std::vector<std::string> config_needs_restart;
 
@@ -110,6 +111,9 @@ struct StatusView {
           {.least = 0});
     field("troubles", status.troubles, "Problems that an administrator should check.");
     field("state_dir", status.state_dir, "The daemon's state folder.");
+    field("config_file", status.config_file,
+          "The configuration file that the daemon was started with (--config); empty if it reads "
+          "the usual files.");
     field("config_read_ms", status.config_read_ms,
           "When the configuration in force was read, ms since the epoch.");
     field("config_needs_restart", status.config_needs_restart,

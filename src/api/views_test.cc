@@ -241,6 +241,7 @@ StatusView FullStatus() {
           .task_counts = {{"queued", 2}, {"running", 1}},
           .troubles = {"disk nearly full"},
           .state_dir = "/var/lib/carma",
+          .config_file = "/srv/carma.toml",
           .config_read_ms = 4,
           .config_needs_restart = {"monitor.window"}};
 }

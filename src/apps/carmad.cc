@@ -165,6 +165,7 @@ int Serve(const Flags& flags, const carma::config::Loaded& loaded, std::function
     terminal->reset();
     if (serving) serving();
   };
+  if (!flags.config.empty()) options.config_file = std::filesystem::absolute(flags.config);
   if (!flags.log.empty()) options.tend_log = std::bind_front(&TendLog, flags.log);
   const auto daemon = carma::daemon::Daemon::Make(std::move(options));
   if (!daemon) return Refuse(daemon.error(), 1);

@@ -106,6 +106,11 @@ std::string ShowJson(const config::Loaded& loaded, const std::vector<config::Key
 Result<Unit> RunShowConfig(Context& context, const ConfigFlags& flags) {
   const config::Loaded loaded = CARMA_TRY(LoadFor(flags));
   const auto keys = CARMA_TRY(Wanted(flags.keys));
+  const auto status = flags.file.empty() ? GetStatus(context.client()) : Unavailable("");
+  if (status && !status->value.config_file.empty())
+    Warn(context, fmt::format("carmad was started with --config {0}; carma config show --config "
+                              "{0} shows that file's values",
+                              base::Printable(status->value.config_file, 4096)));
   Print(context, context.json ? ShowJson(loaded, keys) : ShowText(loaded, keys, flags.origin));
   return Unit{};
 }

@@ -22,5 +22,20 @@ TEST_F(App, ConfigShowsTheKeysThatAreNamed) {
       << none.err;
 }
 
+TEST_F(App, ConfigShowSaysThatTheDaemonReadsAnotherFile) {
+  std::string file;
+  daemon_.On("GET /v1/status", [&](const api::Request&) {
+    return JsonAnswer({{"config_file", file}});
+  });
+  EXPECT_EQ(Run({"config", "show", "idle.after"}).err, "");
+  file = daemon_.dir() + "/c.toml";
+  std::ofstream(file) << "[policy]\nmapper = \"lug\"\n";
+  const Ran other = Run({"config", "show", "idle.after"});
+  EXPECT_EQ(other.exit_code, 0);
+  EXPECT_EQ(other.err, "carma: warning: carmad was started with --config " + file +
+                           "; carma config show --config " + file + " shows that file's values\n");
+  EXPECT_EQ(Run({"config", "show", "--config", file, "policy.mapper"}).err, "");
+}
+
 }  // namespace
 }  // namespace carma::cli

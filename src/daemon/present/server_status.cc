@@ -93,6 +93,7 @@ api::StatusView PresentStatus(const StatusSources& of) {
   view.longest_turn_s = of.counters.longest_turn_s;
   view.troubles = Troubles(of);
   view.state_dir = of.settings.state_dir;
+  view.config_file = of.config_file;
   view.config_read_ms = base::ToMs(of.configuration.read_at());
   view.config_needs_restart = of.configuration.need_restart();
   return view;

@@ -28,6 +28,7 @@ struct StatusSources {
   const std::string& driver_trouble;       // as in Sampler
   const std::string& missing_gpus;         // as in Sampler
   std::string_view profiles_trouble = {};  // as in Configuration::InForce
+  std::string_view config_file = {};       // as in DaemonOptions
   // Null while no GPU is known.
   const Engine* engine = nullptr;
   const Monitor* monitor = nullptr;

@@ -73,8 +73,7 @@ class RealDaemon : public Daemon, public Sampler::Taker {
   void TakeSignal(int number);
   void Follow(Configuration::InForce now);
   void Beat();
-  // Creates the socket file again if it was removed, because clients need it to reach carmad.
-  // Limits the size of the log file.
+  // Restores the socket file, which clients need to reach carmad. Limits the size of the log file.
   void WatchFiles();
   void OpenEngine(std::vector<gpu::DeviceInfo> devices);
   // Signals readiness to the process that started the daemon, but only once. From then on, requests
@@ -195,7 +194,8 @@ api::StatusView RealDaemon::Status() {
                         .configuration = configuration_,
                         .driver_trouble = sampler_->driver_trouble(),
                         .missing_gpus = sampler_->missing_gpus(),
-                        .profiles_trouble = in_force_.profiles_trouble};
+                        .profiles_trouble = in_force_.profiles_trouble,
+                        .config_file = options_.config_file};
   if (engine_host_) {
     sources.engine = &engine_host_->engine();
     sources.monitor = &engine_host_->monitor();

@@ -20,6 +20,7 @@ struct DaemonOptions {
   std::string notify_path;  // carma-notify
   std::string reader_path;  // carma-reader
   std::string version;
+  std::string config_file = {};  // absolute path, given as --config; empty for the usual files
   // Called on the loop: with true on each SIGHUP, because the log file may have been renamed, and
   // every few seconds with false, because it may have become large. May be empty.
   std::function<void(bool reopen)> tend_log = nullptr;
