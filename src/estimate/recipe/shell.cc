@@ -6,57 +6,76 @@
 #include <utility>
 
 #include "base/text.h"
-#include "estimate/recipe/shell_text.h"
+#include "estimate/recipe/shell_state.h"
 
 namespace carma::estimate {
 namespace {
 
-// Limits the expanded text, because variables may contain other variables.
-constexpr std::size_t kMaxExpandedBytes = 4 << 20;
+constexpr std::string_view kBlanks = " \t\r\n";
+constexpr std::string_view kDigits = "0123456789";
 
-class ShellReader : ShellText {
+bool IsOneOf(char c, std::string_view set) {
+  return set.contains(c);
+}
+
+// The words into which one word of the text expands: none, one or several.
+class Fields {
  public:
-  ShellReader(std::string_view text, const std::vector<std::string>& args,
-              const std::map<std::string, std::string>& environment, const SourceReader& source,
-              ShellBranches& branches)
-      : ShellText{text, "", 1},
-        args_(args),
-        environment_(environment),
-        source_(source),
-        branches_(branches) {}
-
-  std::vector<ShellCommand> Read() {
-    ReadText();
-    return std::move(commands_);
+  void Append(std::string_view text, bool known = true) {
+    open_ = true;
+    current_.text += text;
+    current_.known = current_.known && known;
+  }
+  void Split() {
+    if (open_) done_.push_back(std::exchange(current_, {}));
+    open_ = false;
+  }
+  // Appends the text's words, as an unquoted variable expands.
+  void AppendSplit(std::string_view text) {
+    while (!text.empty()) {
+      const std::size_t begin = text.find_first_not_of(kBlanks);
+      if (begin != 0) Split();
+      if (begin == std::string_view::npos) return;
+      const std::size_t end = std::min(text.find_first_of(kBlanks, begin), text.size());
+      Append(text.substr(begin, end - begin));
+      text.remove_prefix(end);
+    }
+  }
+  const std::string& Current() const { return current_.text; }
+  std::vector<ShellWord> Take() {
+    Split();
+    return std::move(done_);
   }
 
  private:
-  struct HereDocument {
-    std::string end;
-    bool tabs = false;
-  };
+  std::vector<ShellWord> done_;
+  ShellWord current_;
+  bool open_ = false;  // also true for an empty word ('')
+};
 
-  void ReadText() {
-    while (!AtEnd() && commands_.size() < kMaxShellCommands && budget_ > 0) {
+// Reads one text: the script, a file that it names with `source`, or what it passes to `eval`. Such
+// a text gets a reader of its own, which continues with the same state.
+class ShellReader {
+ public:
+  // file, line: the place of the text's first character, as in ShellCommand. depth: the number of
+  // texts around this one.
+  ShellReader(std::string_view text, std::string file, int line, int depth, ShellState& state)
+      : text_(text), file_(std::move(file)), line_(line), depth_(depth), state_(state) {}
+
+  void Read() {
+    while (!AtEnd() && !state_.IsFull()) {
       const char c = Peek();
-      if (c == ' ' || c == '\t' || c == '\r') {
-        ++at_;
-      } else if (Continues()) {
-        Skip(2);
+      if (IsOneOf(c, " \t\r") || Continues()) {
+        SkipBlank();
       } else if (c == '#') {
-        SkipLine();
+        TakeUntil("\n");
       } else if (c == '\n') {
         EndCommand();
-        depends_ = false;
+        state_.SetDepends(false);
         Skip(1);
         SkipHereDocuments();
       } else if (IsOneOf(c, ";&|()")) {
-        if (c == '(' && DefinesFunction()) continue;
-        EndCommand();
-        if (c == ';' && Peek(1) == ';') NextBranch();
-        depends_ = IsOneOf(c, "&|") && Peek(1) == c;
-        Skip(depends_ ? 2 : 1);
-        while (depends_ && here_.empty() && IsOneOf(Peek(), " \t\r\n")) Skip(1);
+        ReadOperator(c);
       } else if (c == '<' || c == '>') {
         Redirect();
       } else {
@@ -67,99 +86,113 @@ class ShellReader : ShellText {
     EndCommand();
   }
 
+ private:
+  struct HereDocument {
+    std::string end;
+    bool tabs = false;
+  };
+
+  // ---- the position in the text ----
+
+  bool AtEnd() const { return at_ == text_.size(); }
+  // The character that is this far ahead. NUL, which is in no set, if the text ends before it.
+  char Peek(std::size_t ahead = 0) const {
+    return at_ + ahead < text_.size() ? text_[at_ + ahead] : '\0';
+  }
+  bool Continues() const { return Peek() == '\\' && Peek(1) == '\n'; }
+  std::string_view Take(std::size_t count) {
+    const std::string_view taken = text_.substr(at_, count);
+    line_ += static_cast<int>(std::ranges::count(taken, '\n'));
+    at_ += taken.size();
+    return taken;
+  }
+  void Skip(std::size_t count) { Take(count); }
+  std::string_view TakeUntil(std::string_view ends) {
+    return Take(std::min(text_.find_first_of(ends, at_), text_.size()) - at_);
+  }
+  void SkipBlank() { Skip(Continues() ? 2 : 1); }
+
+  // Skips a command substitution or an arithmetic expansion, starting at "$(".
+  void SkipParentheses() {
+    Skip(1);
+    int depth = 0;
+    do {
+      const char c = Peek();
+      if (c == '(') ++depth;
+      if (c == ')') --depth;
+      Skip(c == '\\' ? 2 : 1);
+      if (c != '\'' && c != '"') continue;
+      while (!AtEnd() && Peek() != c) Skip(Peek() == '\\' ? 2 : 1);
+      Skip(1);
+    } while (!AtEnd() && depth > 0);
+  }
+
   // ---- words ----
 
   std::vector<ShellWord> ReadWord() {
     Fields fields;
-    while (!AtEnd()) {
-      const char c = Peek();
-      if (c == '(' && AssignmentOf(fields.Current()) && fields.Current().ends_with('=')) {
-        ReadArray(*AssignmentOf(fields.Current()));
+    while (!AtEnd() && !IsOneOf(Peek(), " \t\r\n;&|)<>")) {
+      if (Peek() == '(') {
+        const std::optional<Assignment> array = AssignmentOf(fields.Current());
+        if (!array || !fields.Current().ends_with('=')) break;
+        ReadArray(*array);
         return {};
       }
-      if (IsOneOf(c, " \t\r\n;&|()<>")) break;
-      ReadPiece(fields);
+      ReadPiece(false, fields);
     }
     // Digits in front of a redirection are a file descriptor, as in 2>&1.
-    if (IsOneOf(Peek(), "<>") && !AtEnd() && IsDigits(fields.Current())) return {};
+    const bool redirects = IsOneOf(Peek(), "<>") && !fields.Current().empty();
+    if (redirects && fields.Current().find_first_not_of(kDigits) == std::string::npos) return {};
     return fields.Take();
   }
 
-  void ReadPiece(Fields& fields) {
+  // Reads a quoted text, an expansion, an escaped character, or the plain text up to the next of
+  // these. quoted: in double quotes, which have other special characters.
+  void ReadPiece(bool quoted, Fields& fields) {
     const char c = Peek();
-    if (c == '\'') {
-      ReadSingleQuoted(fields);
-    } else if (c == '"') {
-      ReadDoubleQuoted(fields);
-    } else if (Continues()) {
+    if (Continues()) {
       Skip(2);
-    } else if (c == '\\') {
+    } else if (c == '\\' && (!quoted || IsOneOf(Peek(1), "\"\\$`"))) {
       Skip(1);
-      if (!AtEnd()) fields.Append(text_.substr(at_, 1));
-      Skip(1);
+      if (!AtEnd()) fields.Append(Take(1));
     } else if (c == '$') {
-      Expand(false, fields);
+      Expand(quoted, fields);
     } else if (c == '`') {
-      SkipBackticks();
+      Skip(1);
+      TakeUntil("`");
+      Skip(1);
       fields.Append("", false);
+    } else if (quoted) {
+      fields.Append(Take(1));
+    } else if (c == '\'') {
+      Skip(1);
+      fields.Append(TakeUntil("'"));
+      Skip(1);
+    } else if (c == '"') {
+      Skip(1);
+      fields.Append("");
+      while (!AtEnd() && Peek() != '"') ReadPiece(true, fields);
+      Skip(1);
     } else {
-      std::size_t end = at_ + 1;
-      while (end < text_.size() && !IsOneOf(text_[end], " \t\r\n;&|()<>'\"\\$`")) ++end;
-      fields.Append(text_.substr(at_, end - at_));
-      Skip(end - at_);
+      fields.Append(TakeUntil(" \t\r\n;&|()<>'\"\\$`"));
     }
   }
 
-  void ReadSingleQuoted(Fields& fields) {
-    const std::size_t end = std::min(text_.find('\'', at_ + 1), text_.size());
-    fields.Append(text_.substr(at_ + 1, end - at_ - 1));
-    Skip(end + 1 - at_);
-  }
-
-  void ReadDoubleQuoted(Fields& fields) {
-    Skip(1);
-    fields.Append("");
-    while (!AtEnd() && Peek() != '"') {
-      if (Continues()) {
-        Skip(2);
-      } else if (Peek() == '\\' && IsOneOf(Peek(1), "\"\\$`")) {
-        fields.Append(text_.substr(at_ + 1, 1));
-        Skip(2);
-      } else if (Peek() == '$') {
-        Expand(true, fields);
-      } else if (Peek() == '`') {
-        SkipBackticks();
-        fields.Append("", false);
-      } else {
-        fields.Append(text_.substr(at_, 1));
-        Skip(1);
-      }
-    }
-    Skip(1);
-  }
-
-  // Reads an array NAME=( … ), starting at the parenthesis.
-  void ReadArray(const Assignment& assignment) {
+  // Reads the items of an array NAME=( … ), starting at the parenthesis.
+  void ReadArray(const Assignment& array) {
     Skip(1);
     std::vector<ShellWord> items;
     while (!AtEnd() && Peek() != ')') {
-      if (IsOneOf(Peek(), " \t\r\n")) {
-        Skip(1);
-      } else if (Continues()) {
-        Skip(2);
+      if (IsOneOf(Peek(), " \t\r\n;&|(<>") || Continues()) {
+        SkipBlank();
       } else if (Peek() == '#') {
-        SkipLine();
-      } else if (IsOneOf(Peek(), ";&|(<>")) {
-        Skip(1);
+        TakeUntil("\n");
       } else {
         for (ShellWord& word : ReadWord()) items.push_back(std::move(word));
       }
     }
     Skip(1);
-    if (KeepsEarlier({assignment.name, "", true}, true)) return;
-    std::vector<ShellWord>& variable = variables_[assignment.name];
-    if (!assignment.adds) variable.clear();
-    variable.insert(variable.end(), items.begin(), items.end());
+    state_.AssignArray(array, items);
   }
 
   // ---- variables ----
@@ -167,23 +200,20 @@ class ShellReader : ShellText {
   // Expands a variable, starting at its '$'.
   void Expand(bool quoted, Fields& fields) {
     const char next = Peek(1);
+    const std::size_t length = NameLength(text_.substr(at_ + 1));
     if (next == '(') {
       SkipParentheses();
       fields.Append("", false);
     } else if (next == '{') {
       ExpandBraces(quoted, fields);
-    } else if (IsNameStart(next)) {
-      const std::size_t length = NameLength(text_.substr(at_ + 1));
-      const std::string name(text_.substr(at_ + 1, length));
-      Skip(1 + length);
-      Put(ValuesOf(name), quoted, false, fields);
-    } else if (next == '@' || next == '*') {
+    } else if (length > 0) {
+      Skip(1);
+      Put(state_.ValuesOf(std::string(Take(length))), quoted, false, fields);
+    } else if (IsOneOf(next, "@*123456789")) {
       Skip(2);
-      Put(Arguments(1), quoted, true, fields);
-    } else if (next >= '1' && next <= '9') {
-      Skip(2);
-      Put(Arguments(static_cast<std::size_t>(next - '0')), quoted, false, fields);
-    } else if (IsOneOf(next, "#?$!-0") && next != '\0') {
+      const bool all = IsOneOf(next, "@*");
+      Put(Arguments(all ? 1 : next - '0'), quoted, all, fields);
+    } else if (IsOneOf(next, "#?$!-0")) {
       Skip(2);
       fields.Append("", false);
     } else {
@@ -195,29 +225,28 @@ class ShellReader : ShellText {
   // Expands "${…}" if it contains a name, all items of an array, or a name with a default. Other
   // forms are not supported.
   void ExpandBraces(bool quoted, Fields& fields) {
-    const std::size_t from = at_ + 2;
+    Skip(2);
     int depth = 1;
-    std::size_t end = from;
+    std::size_t end = at_;
     for (; end < text_.size(); ++end) {
       if (text_[end] == '{') ++depth;
       if (text_[end] == '}' && --depth == 0) break;
     }
-    const std::string_view inside = text_.substr(from, end - from);
-    Skip(end + 1 - at_);
-    const std::size_t digits = std::min(inside.find_first_not_of("0123456789"), inside.size());
+    const std::string_view inside = Take(end - at_);
+    Skip(1);
+    const std::size_t digits = std::min(inside.find_first_not_of(kDigits), inside.size());
     const std::size_t length = digits > 0 ? digits : NameLength(inside);
     if (length == 0) return fields.Append("", false);
     const std::string name(inside.substr(0, length));
     const std::vector<ShellWord> values =
-        digits > 0 ? Arguments(static_cast<std::size_t>(base::ParseInt(name).value_or(0)))
-                   : ValuesOf(name);
+        digits > 0 ? Arguments(base::ParseInt(name).value_or(0)) : state_.ValuesOf(name);
     std::string_view form = inside.substr(length);
     if (form.empty()) return Put(values, quoted, false, fields);
     if (form == "[@]" || form == "[*]") return Put(values, quoted, true, fields);
     if (form.starts_with(":-") || form.starts_with(":=")) form.remove_prefix(1);
     if (!form.starts_with('-') && !form.starts_with('=')) return fields.Append("", false);
     // If only an unread file can have set the variable, its default is the best guess.
-    const bool set = !values.empty() && (digits > 0 || variables_.contains(name));
+    const bool set = digits > 0 || state_.Sets(name);
     if (!values.empty() && (!values.front().text.empty() || (set && !values.front().known)))
       return Put(values, quoted, false, fields);
     form.remove_prefix(1);
@@ -227,97 +256,61 @@ class ShellReader : ShellText {
     Put({{std::string(plain ? form : ""), plain}}, quoted, false, fields);
   }
 
-  std::vector<ShellWord> ValuesOf(const std::string& name) const {
-    if (const auto own = variables_.find(name); own != variables_.end()) return own->second;
-    const auto inherited = environment_.find(name);
-    if (inherited != environment_.end()) return {{inherited->second, true}};
-    if (sets_others_) return {{"", false}};
-    return {};
-  }
-  // The arguments from this position on; $1 is the first.
-  std::vector<ShellWord> Arguments(std::size_t first) const {
-    if (!args_ || own_arguments_) return {{"", false}};
-    std::vector<ShellWord> rest;
-    for (std::size_t i = first; i > 0 && i <= args_->size(); ++i)
-      rest.push_back({(*args_)[i - 1], true});
-    return rest;
+  std::vector<ShellWord> Arguments(std::int64_t first) const {
+    if (own_arguments_) return {{"", false}};
+    return state_.Arguments(first);
   }
 
   // all: whether to append every value, each as a separate word. If false, only the first value is
   // used, as in a shell.
   void Put(const std::vector<ShellWord>& values, bool quoted, bool all, Fields& fields) {
-    bool first = true;
     for (const ShellWord& value : values) {
-      if (!first && !all) break;
-      if (value.text.size() >= budget_) {
-        budget_ = 0;
-        return;
-      }
-      budget_ -= value.text.size() + 1;
-      if (!first) fields.Split();
-      first = false;
+      if (!state_.Spend(value.text.size() + 1)) return;
+      if (&value != &values.front()) fields.Split();
       if (quoted || !value.known) {
-        fields.Append(value);
+        fields.Append(value.text, value.known);
       } else {
         fields.AppendSplit(value.text);
       }
+      if (!all) return;
     }
   }
 
-  // ---- redirections and commands ----
+  // ---- redirections ----
 
   void Redirect() {
     const bool here = Peek() == '<' && Peek(1) == '<' && Peek(2) != '<';
-    while (!AtEnd() && IsOneOf(Peek(), "<>&|")) Skip(1);
+    while (IsOneOf(Peek(), "<>&|")) Skip(1);
     const bool tabs = here && Peek() == '-';
     if (tabs) Skip(1);
-    SkipBlanks();
-    if (AtEnd() || Peek() == '\n') return;
+    while (IsOneOf(Peek(), " \t") || Continues()) SkipBlank();
     const std::vector<ShellWord> target = ReadWord();
     if (target.empty() && IsOneOf(Peek(), "()")) Skip(1);
     if (here && !target.empty()) here_.push_back({target.front().text, tabs});
   }
 
   void SkipHereDocuments() {
-    for (const HereDocument& document : here_) {
+    for (const HereDocument& document : std::exchange(here_, {})) {
       while (!AtEnd()) {
-        const std::size_t end = std::min(text_.find('\n', at_), text_.size());
-        std::string_view line = text_.substr(at_, end - at_);
-        Skip(end + 1 - at_);
+        std::string_view line = TakeUntil("\n");
+        Skip(1);
         while (document.tabs && line.starts_with('\t')) line.remove_prefix(1);
         if (line == document.end) break;
       }
     }
-    here_.clear();
   }
 
-  // Returns true if the variable keeps its earlier value because the assignment is in a branch.
-  bool KeepsEarlier(const Assignment& assignment, bool known) {
-    int branch = depends_ ? 0 : -1;
-    for (const int each : open_branches_) branch = std::max(branch, each);
-    const std::vector<ShellWord> earlier = ValuesOf(assignment.name);
-    const bool same =
-        !assignment.adds && earlier == std::vector<ShellWord>{{assignment.value, known}};
-    if (branch < 0 || earlier.empty() || !earlier.front().known || same) return false;
-    branches_.seen = std::max(branches_.seen, branch);
-    return branch > branches_.most;
-  }
+  // ---- commands ----
 
-  void Assign(const Assignment& assignment, bool known) {
-    if (KeepsEarlier(assignment, known)) return;
-    std::vector<ShellWord>& variable = variables_[assignment.name];
-    if (assignment.adds && !variable.empty()) {
-      ShellWord& word = variable.front();
-      if (word.text.size() + assignment.value.size() >= budget_) {
-        budget_ = 0;
-        return;
-      }
-      budget_ -= assignment.value.size();
-      word.text += assignment.value;
-      word.known = word.known && known;
-    } else {
-      variable = {{assignment.value, known}};
-    }
+  // Reads one of ; & | ( ) or a doubled one.
+  void ReadOperator(char c) {
+    if (c == '(' && DefinesFunction()) return;
+    EndCommand();
+    if (c == ';' && Peek(1) == ';') state_.NoteKeyword(";;");
+    const bool depends = IsOneOf(c, "&|") && Peek(1) == c;
+    state_.SetDepends(depends);
+    Skip(depends ? 2 : 1);
+    while (depends && here_.empty() && IsOneOf(Peek(), kBlanks)) Skip(1);
   }
 
   // Skips the parentheses in the definition of a function, "name()". Returns false for any other
@@ -336,143 +329,72 @@ class ShellReader : ShellText {
     own_arguments_ = !text_.contains(name + " \"$@\"");
   }
 
-  void NextBranch() {
-    if (!open_branches_.empty()) ++open_branches_.back();
-  }
-
   // Returns the number of keywords in front of a command. Notes which branches and functions begin
   // or end.
-  std::size_t SkipKeywords(const std::vector<ShellWord>& words) {
+  std::ptrdiff_t SkipKeywords(const std::vector<ShellWord>& words) {
     std::size_t first = 0;
     for (; first < words.size(); ++first) {
       const std::string& word = words[first].text;
       // A loop that shifts usually reads options in any order: while …; do case "$1" in ….
       if (base::IsWordIn(" while until ", word) && text_.find("shift", at_) != text_.npos)
-        args_.reset();
-      if (word == "if" || word == "case") open_branches_.push_back(0);
-      if (word == "elif" || word == "else") NextBranch();
-      if ((word == "fi" || word == "esac") && !open_branches_.empty()) open_branches_.pop_back();
+        state_.ForgetArguments();
+      state_.NoteKeyword(word);
       if (word == "function") BeginFunction(words[std::min(first + 1, words.size() - 1)].text);
       if (word == "}") own_arguments_ = false;
       if (!base::IsWordIn(" if then else elif do while until ! { time exec command ", word)) break;
     }
-    return first;
+    return static_cast<std::ptrdiff_t>(first);
   }
 
   void EndCommand() {
-    std::vector<ShellWord> words = std::exchange(words_, {});
-    std::size_t first = SkipKeywords(words);
-    ShellCommand command;
-    command.line = began_;
-    command.settings = exported_;
-    std::vector<std::pair<Assignment, bool>> assignments;
-    for (; first < words.size(); ++first) {
-      std::optional<Assignment> assignment = AssignmentOf(words[first].text);
-      if (!assignment) break;
-      if (words[first].known) command.settings[assignment->name] = assignment->value;
-      assignments.emplace_back(*std::move(assignment), words[first].known);
+    const std::vector<ShellWord> words = std::exchange(words_, {});
+    const auto first = words.begin() + SkipKeywords(words);
+    const auto program = std::find_if(
+        first, words.end(), [](const ShellWord& word) { return !AssignmentOf(word.text); });
+    ShellCommand command{{program, words.end()}, {}, "", file_, began_};
+    for (const ShellWord& word : std::ranges::subrange(first, program)) {
+      if (program == words.end()) {
+        state_.Assign(word);
+      } else if (word.known) {
+        const Assignment setting = *AssignmentOf(word.text);
+        command.settings[setting.name] = setting.value;
+      }
     }
-    words.erase(words.begin(), words.begin() + static_cast<std::ptrdiff_t>(first));
-    if (words.empty()) {
-      for (const auto& [assignment, known] : assignments) Assign(assignment, known);
-      return;
-    }
-    if (RunBuiltin(words)) return;
-    command.words = std::move(words);
-    command.folder = folder_;
-    command.file = file_;
-    commands_.push_back(std::move(command));
+    if (program != words.end()) Run(std::move(command));
   }
 
-  // Runs a command that changes the shell itself. Returns false for any other command.
-  bool RunBuiltin(const std::vector<ShellWord>& words) {
+  void Run(ShellCommand command) {
+    const std::vector<ShellWord>& words = command.words;
     const std::string& name = words.front().text;
-    if (base::IsWordIn(" export declare local readonly typeset ", name)) {
-      for (const ShellWord& word : words) {
-        if (const auto assignment = AssignmentOf(word.text)) Assign(*assignment, word.known);
-        if (name == "export") Export(word);
-      }
-    } else if ((name == "for" || name == "read") && words.size() > 1) {
-      variables_[words[name == "for" ? 1 : words.size() - 1].text] = {{"", false}};
-    } else if (name == "shift") {
-      Shift(words.size() == 1 ? 1 : base::ParseInt(words[1].text).value_or(-1));
-    } else if (name == "set" && words.size() > 1 &&
-               (words[1].text == "--" || !IsOneOf(words[1].text[0], "-+"))) {
-      args_.reset();  // "set -- a b" replaces the arguments; "set -e" does not
-    } else if (name == "cd" && words.size() == 2) {
-      ChangeFolder(words[1]);
-    } else if ((name == "source" || name == ".") && words.size() > 1) {
-      Include(source_(folder_, words[1].text), std::string(base::BaseName(words[1].text)), 1);
-    } else if (name == "eval" && std::ranges::all_of(words, &ShellWord::known)) {
+    if ((name == "source" || name == ".") && words.size() > 1)
+      return ReadInside(state_.FileText(words[1].text), base::BaseName(words[1].text), 1);
+    if (name == "eval" && std::ranges::all_of(words, &ShellWord::known)) {
       std::string text;
       for (const ShellWord& word : words | std::views::drop(1)) text += word.text + " ";
-      Include(text, file_, began_);
-    } else {
-      sets_others_ = sets_others_ || name == "eval";
-      return false;
+      return ReadInside(text, file_, began_);
     }
-    return true;
+    if (name == "eval") state_.MaySetAny();
+    state_.Run(std::move(command));
   }
 
-  // Reads the text's commands in place of the current command. If the text is not read, it may have
-  // set any variable.
-  void Include(const Result<std::string>& text, const std::string& file, int line) {
+  // Reads the text's commands in place of the current one.
+  void ReadInside(const Result<std::string>& text, std::string_view file, int line) {
     constexpr int kMostNested = 4;
-    const bool unread = !text || nested_ == kMostNested || text->size() >= budget_;
-    sets_others_ = sets_others_ || unread;
-    if (unread) return;
-    budget_ -= text->size();
-    ShellText& place = *this;
-    const ShellText outer = std::exchange(place, ShellText{*text, file, line});
-    depends_ = own_arguments_ = false;
-    ++nested_;
-    ReadText();
-    --nested_;
-    place = outer;
+    if (!text || depth_ == kMostNested || !state_.Spend(text->size())) return state_.MaySetAny();
+    state_.SetDepends(false);
+    ShellReader(*text, std::string(file), line, depth_ + 1, state_).Read();
   }
 
-  void Shift(std::int64_t count) {
-    if (!args_ || count < 0 || count > std::ssize(*args_)) return args_.reset();
-    args_->erase(args_->begin(), args_->begin() + count);
-  }
-
-  // Exports "NAME" or "NAME=value". The caller has already assigned the value.
-  void Export(const ShellWord& word) {
-    constexpr std::size_t kMostExported = 200;
-    const std::string name = word.text.substr(0, NameLength(word.text));
-    const auto variable = variables_.find(name);
-    if (variable == variables_.end() || variable->second.size() != 1) return;
-    const ShellWord& value = variable->second.front();
-    if (value.known && value.text.size() < 1000 && exported_.size() < kMostExported)
-      exported_[name] = value.text;
-  }
-
-  void ChangeFolder(const ShellWord& word) {
-    if (!word.known || word.text.empty() || word.text.size() > 4096) return;
-    if (word.text.starts_with('/')) {
-      folder_ = word.text;
-    } else if (folder_.size() < 4096) {
-      folder_ += (folder_.empty() ? "" : "/") + word.text;
-    }
-  }
-
-  std::optional<std::vector<std::string>> args_;  // empty: unknown
-  const std::map<std::string, std::string>& environment_;
-  const SourceReader& source_;
-  ShellBranches& branches_;
-  int nested_ = 0;                  // files and evaluated texts inside each other
-  bool sets_others_ = false;        // a text that was not read may have set any variable
-  bool depends_ = false;            // the command follows && or ||
-  std::vector<int> open_branches_;  // the current branch of each "if" and "case" without its end
-  bool own_arguments_ = false;      // in a function that is not called with the script's arguments
-  std::size_t budget_ = kMaxExpandedBytes;
-  int began_ = 1;
-  std::string folder_;
-  std::vector<ShellWord> words_;
+  std::string_view text_;
+  std::size_t at_ = 0;
+  std::string file_;
+  int line_;
+  int depth_;
+  ShellState& state_;
+  std::vector<ShellWord> words_;  // of the command that is being read
+  int began_ = 1;                 // line of the first of them
   std::vector<HereDocument> here_;
-  std::map<std::string, std::vector<ShellWord>> variables_{{"OPTARG", {{"", false}}}};
-  std::map<std::string, std::string> exported_;
-  std::vector<ShellCommand> commands_;
+  bool own_arguments_ = false;  // in a function that is not called with the script's arguments
 };
 
 }  // namespace
@@ -480,7 +402,9 @@ class ShellReader : ShellText {
 std::vector<ShellCommand> CommandsOf(std::string_view script, const std::vector<std::string>& args,
                                      const std::map<std::string, std::string>& environment,
                                      const SourceReader& source, ShellBranches& branches) {
-  return ShellReader(script, args, environment, source, branches).Read();
+  ShellState state(args, environment, source, branches);
+  ShellReader(script, "", 1, 0, state).Read();
+  return state.TakeCommands();
 }
 
 }  // namespace carma::estimate

@@ -105,6 +105,7 @@ TEST(CommandsOf, ReadsSourcedFilesAndEvaluatedText) {
   EXPECT_EQ(CommandsIn("cd runs && . a.sh\np $LEN $X"), "2:p|?\n") << "relative to the folder";
   EXPECT_EQ(CommandsIn("A=1\neval \"B=2; p $A\"\nq $B"), "2:p|1\n3:q|2\n");
   EXPECT_EQ(CommandsIn(". again.sh\np"), "2:p\n") << "the recursion ends";
+  EXPECT_EQ(CommandsIn("source env.sh <<E\nx\nE\np"), "3:python|in.py|8\n4:p\n");
 }
 
 TEST(CommandsOf, AnUnreadTextMaySetAnyVariable) {
@@ -122,6 +123,7 @@ TEST(CommandsOf, AFunctionHasItsOwnArguments) {
                 ::testing::AllOf(HasSubstr(":p|?|?|?\n"), HasSubstr(":q|a\n")))
         << begin;
   }
+  EXPECT_THAT(CommandsIn("f() {\nsource env.sh\np $1\n}\nf 2", {"a"}), HasSubstr("3:p|?\n"));
   EXPECT_THAT(CommandsIn("main() {\np \"$@\"\n}\nmain \"$@\"", {"a", "b"}), HasSubstr("2:p|a|b\n"));
 }
 
