@@ -600,6 +600,7 @@ TEST_F(FindTrainingTest, ReadsTorchtitansFile) {
   EXPECT_EQ(plan.data_parallel, DataParallel::kFsdp);
   EXPECT_TRUE(plan.expandable_segments);
   EXPECT_EQ(From(found, "seq-len"), "t.toml:6: training.seq_len");
+  EXPECT_EQ(Plan(Script("CONFIG_FILE=./t.toml ./run_train.sh\n")).batch, 2) << "no arguments";
 }
 
 TEST_F(FindTrainingTest, ReadsScriptsOfDiffusers) {

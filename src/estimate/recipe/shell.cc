@@ -30,7 +30,7 @@ class Fields {
     if (open_) done_.push_back(std::exchange(current_, {}));
     open_ = false;
   }
-  // Appends the text's words, as an unquoted variable expands.
+  // Splits the text at blanks and appends its words, as for an unquoted variable.
   void AppendSplit(std::string_view text) {
     while (!text.empty()) {
       const std::size_t begin = text.find_first_not_of(kBlanks);
@@ -76,7 +76,7 @@ class ShellReader {
         SkipHereDocuments();
       } else if (IsOneOf(c, ";&|()")) {
         ReadOperator(c);
-      } else if (c == '<' || c == '>') {
+      } else if (IsOneOf(c, "<>") && !Substitutes()) {
         Redirect();
       } else {
         if (words_.empty()) began_ = line_;
@@ -112,7 +112,8 @@ class ShellReader {
   }
   void SkipBlank() { Skip(Continues() ? 2 : 1); }
 
-  // Skips a command substitution or an arithmetic expansion, starting at "$(".
+  // Returns true at $( … ), <( … ) and >( … ), whose results are unknown.
+  bool Substitutes() const { return IsOneOf(Peek(), "$<>") && Peek(1) == '('; }
   void SkipParentheses() {
     Skip(1);
     int depth = 0;
@@ -131,7 +132,7 @@ class ShellReader {
 
   std::vector<ShellWord> ReadWord() {
     Fields fields;
-    while (!AtEnd() && !IsOneOf(Peek(), " \t\r\n;&|)<>")) {
+    while (!AtEnd() && (Substitutes() || !IsOneOf(Peek(), " \t\r\n;&|)<>"))) {
       if (Peek() == '(') {
         const std::optional<Assignment> array = AssignmentOf(fields.Current());
         if (!array || !fields.Current().ends_with('=')) break;
@@ -152,6 +153,9 @@ class ShellReader {
     const char c = Peek();
     if (Continues()) {
       Skip(2);
+    } else if (Substitutes() && (c == '$' || !quoted)) {
+      SkipParentheses();
+      fields.Append("", false);
     } else if (c == '\\' && (!quoted || IsOneOf(Peek(1), "\"\\$`"))) {
       Skip(1);
       if (!AtEnd()) fields.Append(Take(1));
@@ -170,7 +174,7 @@ class ShellReader {
       Skip(1);
     } else if (c == '"') {
       Skip(1);
-      fields.Append("");
+      if (Peek() == '"') fields.Append("");
       while (!AtEnd() && Peek() != '"') ReadPiece(true, fields);
       Skip(1);
     } else {
@@ -201,10 +205,7 @@ class ShellReader {
   void Expand(bool quoted, Fields& fields) {
     const char next = Peek(1);
     const std::size_t length = NameLength(text_.substr(at_ + 1));
-    if (next == '(') {
-      SkipParentheses();
-      fields.Append("", false);
-    } else if (next == '{') {
+    if (next == '{') {
       ExpandBraces(quoted, fields);
     } else if (length > 0) {
       Skip(1);
@@ -244,7 +245,8 @@ class ShellReader {
     if (form.empty()) return Put(values, quoted, false, fields);
     if (form == "[@]" || form == "[*]") return Put(values, quoted, true, fields);
     if (form.starts_with(":-") || form.starts_with(":=")) form.remove_prefix(1);
-    if (!form.starts_with('-') && !form.starts_with('=')) return fields.Append("", false);
+    const bool assigns = form.starts_with('=') && digits == 0;
+    if (!form.starts_with('-') && !assigns) return fields.Append("", false);
     // If only an unread file can have set the variable, its default is the best guess.
     const bool set = digits > 0 || state_.Sets(name);
     if (!values.empty() && (!values.front().text.empty() || (set && !values.front().known)))
@@ -253,7 +255,9 @@ class ShellReader {
     if (form.size() >= 2 && (form[0] == '"' || form[0] == '\'') && form.back() == form[0])
       form = form.substr(1, form.size() - 2);
     const bool plain = form.find_first_of("$`\"'\\") == std::string_view::npos;
-    Put({{std::string(plain ? form : ""), plain}}, quoted, false, fields);
+    const ShellWord usual{std::string(plain ? form : ""), plain};
+    if (assigns) state_.Assign({name + "=" + usual.text, plain});
+    Put({usual}, quoted, false, fields);
   }
 
   std::vector<ShellWord> Arguments(std::int64_t first) const {
@@ -262,8 +266,9 @@ class ShellReader {
   }
 
   // all: whether to append every value, each as a separate word. If false, only the first value is
-  // used, as in a shell.
+  // used, as in a shell. Without values, "$@" is no word, but "$1" is an empty one.
   void Put(const std::vector<ShellWord>& values, bool quoted, bool all, Fields& fields) {
+    if (values.empty() && quoted && !all) fields.Append("");
     for (const ShellWord& value : values) {
       if (!state_.Spend(value.text.size() + 1)) return;
       if (&value != &values.front()) fields.Split();
@@ -285,7 +290,6 @@ class ShellReader {
     if (tabs) Skip(1);
     while (IsOneOf(Peek(), " \t") || Continues()) SkipBlank();
     const std::vector<ShellWord> target = ReadWord();
-    if (target.empty() && IsOneOf(Peek(), "()")) Skip(1);
     if (here && !target.empty()) here_.push_back({target.front().text, tabs});
   }
 
@@ -377,7 +381,7 @@ class ShellReader {
     state_.Run(std::move(command));
   }
 
-  // Reads the text's commands in place of the current one.
+  // Reads the text's commands in place of the current command.
   void ReadInside(const Result<std::string>& text, std::string_view file, int line) {
     constexpr int kMostNested = 4;
     if (!text || depth_ == kMostNested || !state_.Spend(text->size())) return state_.MaySetAny();

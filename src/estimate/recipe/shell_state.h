@@ -110,8 +110,9 @@ class ShellState {
         Assign(word);
         if (name == "export") Export(word.text.substr(0, NameLength(word.text)));
       }
-    } else if ((name == "for" || name == "read") && words.size() > 1) {
-      variables_[words[name == "for" ? 1 : words.size() - 1].text] = {{"", false}};
+    } else if (base::IsWordIn(" for read mapfile readarray ", name)) {
+      for (std::size_t i = 1; i < words.size() && (i == 1 || name != "for"); ++i)
+        variables_[words[i].text] = {{"", false}};
     } else if (name == "shift") {
       Shift(words.size() == 1 ? 1 : base::ParseInt(words[1].text).value_or(-1));
     } else if (name == "set" && words.size() > 1 &&

@@ -60,6 +60,10 @@ TEST(CommandsOf, ReadsWordsAsAShellDoes) {
       {"cat <<EOF > ds.json\npython not.py\nEOF\np a", "1:cat\n4:p|a\n"},
       {"cat <<-'E'\n\tx\n\tE\np", "1:cat\n4:p\n"},
       {"S=--a\nS+=' --b'\np $S", "3:p|--a|--b\n"},
+      {"A=()\np \"$@\" \"${A[@]}\" \"$B\" \"\" x\"$@\"", "2:p|||x\n"},
+      {"p --a <(sort x) b > >(tee log) 2>&1 c", "1:p|--a|?|b|c\n"},
+      {": ${B:=8} ${C:=\"9\"}\np $B $C", "1::|8|9\n2:p|8|9\n"},
+      {"while read -r M B; do p $M $B; done < runs", "1:p|?|?\n1:done\n"},
   };
   for (const auto& each : cases) EXPECT_EQ(CommandsIn(each.script), each.expected) << each.script;
 }
