@@ -20,7 +20,7 @@ const TargetWords kTargetWords[] = {
     {{"q", "query"}, {&LoraTargets::query}},
     {{"k", "key"}, {&LoraTargets::key}},
     {{"v", "value"}, {&LoraTargets::value}},
-    {{"o", "projection", "wo", "dense"}, {&LoraTargets::output}},
+    {{"o", "output", "projection", "wo", "dense"}, {&LoraTargets::output}},
     {{"gate", "w1"}, {&LoraTargets::gate}},
     {{"up", "w2", "w3", "c_fc", "fc1"}, {&LoraTargets::up}},
     {{"down", "fc2", "dense_4h_to_h"}, {&LoraTargets::down}},

@@ -261,6 +261,8 @@ void SetParallel(Words& words, TrainingPlan& plan) {
   words.Switch("deepspeed-engine", plan.deepspeed);
   words.Switch("megatron", plan.megatron);
   if (plan.megatron) UseMegatron(plan);
+  // In mixed precision, DeepSpeed converts the weights to 16 bits and keeps fp32 master weights.
+  if (plan.deepspeed && plan.amp && plan.weights == Dtype::kFp32) plan.weights = Dtype::kBf16;
   SetOffload(words, plan);
 }
 

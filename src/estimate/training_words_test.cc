@@ -37,6 +37,7 @@ TEST(TrainingWords, WeightsOfUnknownPrecisionAreFp32UnlessQuantised) {
       {{{"precision", "amp", ""}}, Dtype::kFp32, true},
       {{{"method", "qlora", ""}, {"precision", "amp", ""}}, Dtype::kBf16, true},
       {{{"megatron", "on", ""}}, Dtype::kBf16, true},
+      {{{"amp", "on", ""}, {"deepspeed-engine", "on", ""}}, Dtype::kBf16, true},
       {{{"precision", "bf16", ""}}, Dtype::kBf16, false},
       {{{"precision", "amp", ""}, {"weights", "bf16", ""}}, Dtype::kBf16, false},
   };

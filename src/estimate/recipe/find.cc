@@ -117,7 +117,10 @@ class Finder {
 
   void LookAtCommand(const ShellCommand& command, const std::string& place,
                      const std::string& folder, int depth) {
-    if (IsOneOf(command.words.front().text, {"echo", "printf"})) return;
+    // These programs only print or handle the files that they name.
+    if (base::IsWordIn(" echo printf cat cp mv rm ln ls chmod touch sed grep tar git rsync scp ",
+                       command.words.front().text))
+      return;
     if (std::optional<Launch> launch = LaunchOf(command.words, place))
       return LookAtLaunch(*launch, command, folder);
     if (depth >= kMaxNesting) return;
@@ -167,7 +170,10 @@ class Finder {
       return Note(
           "the model is described only by Megatron options; pass its config.json with --hf-config");
     if (path.empty() && meaning.model.empty()) {
-      if (surely) Note("the training settings do not name a model");
+      if (surely)
+        Note(meaning.model_from.empty()
+                 ? "the training settings do not name a model"
+                 : meaning.model_from + ": the model is known only when the script runs");
       return;
     }
     if (path.empty()) path = ConfigOf(meaning, folder, surely, words);

@@ -116,6 +116,11 @@ TEST_F(FindTrainingTest, ReadsLaunchersAndTheirFiles) {
   EXPECT_EQ(deepspeed.ranks, 2);
   EXPECT_EQ(deepspeed.batch, 2);
   EXPECT_EQ(deepspeed.weights, Dtype::kBf16);
+  files_["/lab/auto.json"] = R"({"bf16":{"enabled":"auto"}})";
+  EXPECT_EQ(Plan(Command({"deepspeed", "train.py", "--deepspeed", "auto.json", "--bf16", "--model",
+                          "small", "--lr", "1"}))
+                .weights,
+            Dtype::kBf16);
   const TrainingFound accelerated =
       Command({"accelerate", "launch", "--config_file", "acc.yaml", "run/sft.py",
                "--model_name_or_path", "./small", "--max_length", "4096", "--use_peft", "--lora_r",
@@ -140,6 +145,17 @@ TEST_F(FindTrainingTest, ReadsLaunchersAndTheirFiles) {
                "--model", "small", "--lr", "1", "--fsdp", "full_shard auto_wrap"}));
   EXPECT_EQ(torchrun.ranks, 8);
   EXPECT_EQ(torchrun.data_parallel, DataParallel::kFsdp);
+}
+
+TEST_F(FindTrainingTest, ReadsAcceleratesShardingStrategy) {
+  const std::string start = "accelerate launch --use_fsdp --num_processes 2 ";
+  const std::string options = " t.py --model small --lr 1\n";
+  EXPECT_EQ(Plan(Script(start + options)).data_parallel, DataParallel::kFsdp);
+  for (const auto& [strategy, kind] : {std::pair("SHARD_GRAD_OP", DataParallel::kZero2),
+                                       std::pair("NO_SHARD", DataParallel::kDdp)}) {
+    const std::string sharded = start + "--fsdp_sharding_strategy " + strategy + options;
+    EXPECT_EQ(Plan(Script(sharded)).data_parallel, kind) << strategy;
+  }
 }
 
 TEST_F(FindTrainingTest, ReadsConfigurationsOfFrameworks) {
@@ -260,6 +276,27 @@ TEST_F(FindTrainingTest, UnknownValuesAreReported) {
   EXPECT_EQ(Plan(script).method, Method::kLora);
   EXPECT_THAT(script.notes, ElementsAre(HasSubstr("fit.py:3: per_device_train_batch_size: the"),
                                         HasSubstr("fit.py:4: lora_r: the value is known only")));
+}
+
+TEST_F(FindTrainingTest, UnknownSwitchesAreReported) {
+  EXPECT_THAT(Script("python t.py --model small --lr 1 --optim=$(o) --deepspeed $(ds)\n").notes,
+              ElementsAre(HasSubstr("--optim: the value is known only when the script runs, so "
+                                    "optimizer is a guess"),
+                          HasSubstr("--deepspeed: the value is known only when the script runs, so "
+                                    "dp is a guess")));
+  files_["/lab/t.py"] =
+      "p.add_argument('--gradient_checkpointing', action='store_true')\n"
+      "args = TrainingArguments(gradient_checkpointing=a.gradient_checkpointing)\n";
+  EXPECT_THAT(Script("python t.py --model small --lr 1\n").notes, IsEmpty());
+}
+
+TEST_F(FindTrainingTest, AnUnknownModelIsNotReplacedByTheDefault) {
+  files_["/lab/t.py"] = "p.add_argument('--model', default='small')\n";
+  EXPECT_FALSE(Script("python t.py --lr 1\n").words.empty());
+  EXPECT_THAT(Script("python t.py --lr 1 --model $(pick)\n").words, IsEmpty());
+  EXPECT_THAT(Script("for M in a b; do\ntrl sft --model_name_or_path $M --lr 1\ndone\n").notes,
+              ElementsAre("train.sh:3: --model_name_or_path: the model is known only when the "
+                          "script runs"));
 }
 
 TEST_F(FindTrainingTest, VariablesOfUnreadFilesAreUnknown) {
@@ -504,6 +541,7 @@ TEST_F(FindTrainingTest, FindsModelsInTheCacheThatTheScriptNames) {
 TEST_F(FindTrainingTest, FollowsScriptsThatStartScripts) {
   files_["/lab/inner.sh"] = "python t.py --model_name_or_path $1 --num_train_epochs 3\n";
   EXPECT_FALSE(Script("bash inner.sh small\n").words.empty());
+  EXPECT_THAT(Script("cp inner.sh small\n").words, IsEmpty());
   EXPECT_FALSE(Script("bash -c 'python t.py --model small --lr 1'\n").words.empty());
   files_["/lab/loop.sh"] = "bash loop.sh\n";
   EXPECT_THAT(Script("bash loop.sh\n").words, IsEmpty()) << "the recursion ends";

@@ -36,6 +36,7 @@ class Reader {
     Fsdp();
     DeepSpeed();
     LightningStrategy();
+    NoteDoubts();
     if (const Setting* moved = said_.Yes({"enable_activation_offloading", "activation_offloading"}))
       AddOffload("activations", *moved);
     meaning_.trains = IsTraining() && !IsOfPreferences();
@@ -53,11 +54,15 @@ class Reader {
   void AddUsual(std::string_view name, std::string value) {
     Add(name, std::move(value), fmt::format("{}'s default", base::WordOf(framework_)));
   }
-  void AddNumber(std::string_view name, SettingNames keys) {
+  // Adds a note if the value of these settings is known only when the script runs.
+  void NoteDoubt(std::string_view name, SettingNames keys) {
     if (const Setting* unknown = said_.Doubt(keys))
       meaning_.notes.push_back(
           fmt::format("{}: the value is known only when the script runs, so {} is a guess",
                       PlaceOf(*unknown), name));
+  }
+  void AddNumber(std::string_view name, SettingNames keys) {
+    NoteDoubt(name, keys);
     if (const Setting* known = said_.Value(keys)) Add(name, known->value, *known);
   }
   // Adds the word if one of these settings is enabled.
@@ -65,29 +70,34 @@ class Reader {
     if (const Setting* setting = said_.Yes(keys)) Add(name, std::move(value), *setting);
   }
 
+  // Notes which switches with a large effect are known only when the script runs.
+  void NoteDoubts() {
+    NoteDoubt("method", {"use_peft", "use_lora", "finetuning_type", "adapter", "train_type"});
+    NoteDoubt("weights", {"torch_dtype", "dtype", "load_in_4bit", "load_in_8bit"});
+    NoteDoubt("amp", {"bf16", "fp16", "mixed_precision"});
+    NoteDoubt("optimizer", {"optim", "optimizer"});
+    NoteDoubt("gradient-checkpointing", {"gradient_checkpointing", "use_gradient_checkpointing"});
+    NoteDoubt("dp", {"fsdp", "deepspeed", "deepspeed_config", "zero_stage"});
+  }
+
   bool IsTraining() const {
-    const auto stated = [&](SettingNames names) {
-      return said_.Any(names) != nullptr || said_.Unknown(names) != nullptr;
-    };
     return framework_ == Framework::kAxolotl || framework_ == Framework::kTorchtune ||
-           stated({"learning_rate", "lr", "num_train_epochs", "num_epochs", "epochs", "max_steps",
-                   "warmup_steps", "warmup_ratio", "lr_scheduler_type", "weight_decay", "optim",
-                   "do_train"}) ||
-           stated({"per_device_train_batch_size", "per_gpu_train_batch_size", "micro_batch_size",
-                   "gradient_accumulation_steps", "lora_r", "lora_rank", "train_batch_size",
-                   "finetuning_type", "train_type", "tuner_type"});
+           said_.Used({"learning_rate", "lr", "num_train_epochs", "num_epochs", "epochs",
+                       "max_steps", "warmup_steps", "warmup_ratio", "lr_scheduler_type",
+                       "weight_decay", "optim", "do_train"}) ||
+           said_.Used({"per_device_train_batch_size", "per_gpu_train_batch_size",
+                       "micro_batch_size", "gradient_accumulation_steps", "lora_r", "lora_rank",
+                       "train_batch_size", "finetuning_type", "train_type", "tuner_type"});
   }
 
   // Reads the kind of preference training. Returns true if it is not supported: PPO and similar
   // methods use a second model, or generate text between steps.
   bool IsOfPreferences() {
-    constexpr std::string_view kKinds[] = {"ppo", "rm",    "kto",  "orpo",
-                                           "ipo", "simpo", "rlhf", "rloo"};
     const Setting* kind = said_.Value({"stage", "rl", "rlhf_type", kTrainerKind});
     const std::string name = kind == nullptr ? "" : base::ToLower(kind->value);
     if (name == "dpo" || name == "grpo") Add("objective", name, *kind);
     if (name == "grpo") AddNumber("rollout-share", {"vllm_gpu_memory_utilization"});
-    if (std::ranges::find(kKinds, name) == std::end(kKinds)) return false;
+    if (!base::IsWordIn(" ppo rm kto orpo ipo simpo rlhf rloo ", name)) return false;
     meaning_.not_modelled =
         fmt::format("{}: this kind of preference training is not modelled", PlaceOf(*kind));
     return true;
@@ -103,13 +113,13 @@ class Reader {
   }
 
   void Model() {
-    const Setting* model = said_.Value(
+    const Setting* model = said_.Used(
         {"model_name_or_path", "base_model", "model", "model_name", "pretrained_model_name_or_path",
          "model_id", "model_path", "model_id_or_path", "base_model_name_or_path", "model_dir",
          "base_model_name", "checkpointer.checkpoint_dir", "config_name", "pretrained_model",
          "hf_model", "llm_model", "ckpt_dir"});
     if (model == nullptr) return;
-    meaning_.model = model->value;
+    if (model->value != kUnknownValue) meaning_.model = model->value;
     meaning_.model_from = PlaceOf(*model);
   }
 
@@ -165,10 +175,10 @@ class Reader {
       }
       return nullptr;
     }
-    if (const Setting* yes =
-            said_.Yes({"use_peft", "use_lora", "lora", "enable_lora", "lora_enable"}))
-      return yes;
-    if (said_.No({"use_peft", "use_lora", "lora", "enable_lora", "lora_enable"})) return nullptr;
+    const Setting* asked =
+        said_.Any({"use_peft", "use_lora", "lora", "enable_lora", "lora_enable"});
+    const std::optional<bool> uses = asked == nullptr ? std::nullopt : TruthOf(asked->value);
+    if (uses) return *uses ? asked : nullptr;
     const Setting* component = said_.Value({"model._component_"});
     if (component != nullptr && component->value.contains("lora_")) return component;
     const Setting* rank = said_.Value({"lora_r", "lora_rank"});
@@ -211,21 +221,10 @@ class Reader {
     const Setting* named = said_.Value({"lora_target_modules", "lora_target", "target_modules",
                                         "model.lora_attn_modules", "lora_targets"});
     if (named == nullptr) return;
-    std::string list = Plain(named->value);
+    std::string list = named->value;  // may be "['q_proj', 'v_proj']"
+    std::erase_if(list, [](char c) { return std::string_view("[]'\" ").contains(c); });
     if (const Setting* mlp = said_.Yes({"model.apply_lora_to_mlp"}); mlp != nullptr) list += ",mlp";
     Add("lora-targets", list, *named);
-  }
-
-  // Removes brackets and quotes from "['q_proj', 'v_proj']", and renames torchtune's "output_proj".
-  static std::string Plain(std::string_view value) {
-    std::string list;
-    for (const char c : value) {
-      if (!std::string_view("[]'\" ").contains(c)) list += c;
-    }
-    const std::string old = "output_proj";
-    if (const std::size_t at = list.find(old); at != std::string::npos)
-      list.replace(at, old.size(), "o_proj");
-    return list;
   }
 
   // Returns the setting that quantises the weights (or null), and sets `bits` to their width.
@@ -255,9 +254,7 @@ class Reader {
 
   static std::string DtypeWord(std::string_view value) {
     std::string name = base::ToLower(value);
-    for (const std::string_view before : {"torch.", "paddle."}) {
-      if (name.starts_with(before)) name.erase(0, before.size());
-    }
+    name.erase(0, name.find_last_of('.') + 1);  // "torch."
     if (const std::size_t dash = name.find("-true"); dash != std::string::npos) name.erase(dash);
     if (name == "half") return "fp16";
     if (name == "float") return "fp32";
@@ -445,7 +442,9 @@ class Reader {
     if (by_type) asked = type;
     if (by_recipe) asked = said_.Any({"distributed_recipe"});
     if (asked == nullptr) return;
-    const std::string what = base::ToLower((kind != nullptr && by_type ? kind : asked)->value);
+    // The strategy is part of this value, or a setting of its own.
+    const bool names_kind = base::ToLower(asked->value).contains("shard");
+    const std::string what = base::ToLower((kind == nullptr || names_kind ? asked : kind)->value);
     if (what.contains("no_shard") || what == "3") {
       Add("dp", "ddp", *asked);
     } else {

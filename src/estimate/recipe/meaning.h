@@ -30,10 +30,10 @@ inline constexpr std::pair<Framework, std::string_view> kFrameworkWords[] = {
 struct Meaning {
   bool trains = false;       // trains weights in a supported way
   std::string not_modelled;  // why `trains` is false, as a sentence; empty: unknown
-  std::string model;         // model name or folder; empty: not named
-  std::string model_from;
-  TrainingWords words;             // valid for PlanOf; in increasing precedence
-  TrainingWords engine;            // as `words`, for an inference engine; empty: there is none
+  std::string model;         // model name or folder; empty: not named, or known only to the script
+  std::string model_from;    // empty: not named
+  TrainingWords words;       // valid for PlanOf; in increasing precedence
+  TrainingWords engine;      // as `words`, for an inference engine; empty: there is none
   std::vector<std::string> notes;  // one sentence per unsupported or unclear setting
 };
 

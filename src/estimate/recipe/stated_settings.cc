@@ -51,7 +51,7 @@ const Setting* StatedSettings::Unknown(SettingNames names) const {
 }
 
 const Setting* StatedSettings::Doubt(SettingNames names) const {
-  const Setting* known = Value(names);
+  const Setting* known = Any(names);
   const Setting* unknown = Unknown(names);
   if (known == nullptr || unknown == nullptr) return unknown;
   // Both settings are elements of one list, in which later settings take precedence. But a known
@@ -60,6 +60,11 @@ const Setting* StatedSettings::Doubt(SettingNames names) const {
   const auto file = [](const Setting& each) { return each.from.substr(0, each.from.find(':')); };
   const bool later = std::less<>()(known, unknown);
   return later && file(*known) != file(*unknown) ? unknown : nullptr;
+}
+
+const Setting* StatedSettings::Used(SettingNames names) const {
+  const Setting* doubt = Doubt(names);
+  return doubt != nullptr ? doubt : Value(names);
 }
 
 const Setting* StatedSettings::Value(SettingNames names) const {

@@ -18,7 +18,8 @@ namespace carma::estimate {
 using SettingNames = std::initializer_list<std::string_view>;
 
 // Names are case-insensitive, and '-' and '_' are equivalent. If several names have the same
-// meaning, the last setting is used. Only Unknown() returns settings with kUnknownValue.
+// meaning, the last setting is used. Only Unknown(), Doubt() and
+// Used() return settings with kUnknownValue.
 class StatedSettings {
  public:
   // The settings must outlive this object.
@@ -32,9 +33,11 @@ class StatedSettings {
   bool No(SettingNames names) const;
   // The last setting with one of these names whose value is unknown. Null if there is none.
   const Setting* Unknown(SettingNames names) const;
-  // Like Unknown(), but null if Value() takes precedence because it was stated later or in the same
-  // file.
+  // Like Unknown(), but null if Any() is what the program uses: it was stated later, or by the
+  // script that uses it.
   const Setting* Doubt(SettingNames names) const;
+  // Doubt() or, if it is null, Value().
+  const Setting* Used(SettingNames names) const;
 
  private:
   struct Entry {
