@@ -188,7 +188,11 @@ class Finder {
     const bool adapts = std::ranges::any_of(meaning.words, [](const task::TrainingWord& word) {
       return word.name == "method" && word.value != "full";
     });
-    if (const Setting* frozen = StatedSettings(settings).Any({"requires_grad"}); frozen && !adapts)
+    const StatedSettings said(settings);
+    const Setting* frozen = said.Any({"requires_grad", "unfrozen_parameters"});
+    if (frozen == nullptr)
+      frozen = said.Yes({"freeze_backbone", "freeze_base_model", "freeze_encoder", "freeze_llm"});
+    if (frozen != nullptr && !adapts)
       Note(PlaceOf(*frozen) +
            ": frozen parts are counted like trained ones, so the estimate may be too high");
     Judge(path, std::move(meaning));
@@ -240,8 +244,8 @@ class Finder {
 
   // Adds words that a diffusers script implies. A script that trains adapters is recognised by its
   // name, and loads the frozen weights in autocast's precision.
-  static void AddDiffusion(const std::string& program, const std::vector<Setting>& settings,
-                           TrainingWords& words) {
+  void AddDiffusion(const std::string& program, const std::vector<Setting>& settings,
+                    TrainingWords& words) {
     std::vector<std::string> ignored;
     const auto add = [&](const char* name, const std::string& value, const std::string& from) {
       AddIfValid({name, value, from}, words, ignored);
@@ -255,6 +259,9 @@ class Finder {
       const bool on = base::ToLower(setting.value) == "true";
       if (setting.key == "resolution") add("resolution", setting.value, setting.from);
       if (setting.key == "rank") add("lora-rank", setting.value, setting.from);
+      if (setting.key == "train_text_encoder" && on)
+        Note(PlaceOf(setting) +
+             ": the text encoder is counted as frozen, so the estimate is too low");
       if (setting.key == "use_ema" && on) add("ema", "on", setting.from);
       if (setting.key == "use_8bit_adam" && on) add("optimizer", "adamw-8bit", setting.from);
       if (setting.key == "mixed_precision" && adapters)

@@ -230,6 +230,8 @@ TEST_F(FindTrainingTest, NotesFrozenPartsOfTheModel) {
   }
   files_["/lab/t.py"] = "x = torch.zeros(3, requires_grad=False)\np.requires_grad = True\n";
   EXPECT_THAT(Script("python t.py --model small --lr 1\n").notes, IsEmpty());
+  EXPECT_THAT(Script("python t.py --model small --lr 1 --freeze_backbone True\n").notes,
+              ElementsAre(HasSubstr("--freeze_backbone: frozen parts are counted")));
 }
 
 TEST_F(FindTrainingTest, ClassifiersHaveNoScoresOverTheVocabulary) {
@@ -364,6 +366,10 @@ TEST_F(FindTrainingTest, IgnoresPreferenceTrainingsThatAreNotModelled) {
   EXPECT_THAT(
       Script("python run_ppo.py --model small --lr 1\n").notes,
       ElementsAre(HasSubstr("train.sh:2: run_ppo.py: this kind of preference training is not")));
+  EXPECT_THAT(Script("python reward_modeling.py --model small --lr 1\n").notes,
+              ElementsAre(HasSubstr("reward_modeling.py: this kind of preference training is")));
+  files_["/lab/fit.py"] = "args = CPOConfig(learning_rate=1)\n";
+  EXPECT_THAT(Script("python fit.py --model small --lr 1\n").words, IsEmpty());
   files_["/lab/ppo.yaml"] = "model_name_or_path: small\nstage: ppo\nlearning_rate: 1\n";
   const TrainingFound found = Script("llamafactory-cli train ppo.yaml\n");
   EXPECT_THAT(found.words, IsEmpty());
@@ -667,6 +673,10 @@ TEST_F(FindTrainingTest, ReadsScriptsOfDiffusers) {
   EXPECT_TRUE(plan->encodes_images);
   EXPECT_GT(plan->frozen_parameters, 1'000'000);
   EXPECT_TRUE(plan->lora_targets.output) << "all four matrices of an attention layer";
+  EXPECT_THAT(Script("accelerate launch train_dreambooth.py --train_text_encoder \\\n"
+                     "  --pretrained_model_name_or_path=./dit --learning_rate=1\n")
+                  .notes,
+              ::testing::Contains(HasSubstr("the text encoder is counted as frozen")));
 }
 
 TEST_F(FindTrainingTest, LimitsAnUnknownLengthToTheTokenizersMaximum) {

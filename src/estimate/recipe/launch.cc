@@ -260,11 +260,10 @@ class CommandReader {
   // "train_ppo.py".
   void AddTrainerKind() {
     if (launch_.framework != Framework::kTrainer) return;
-    const std::string_view kind = TrainerKindOf(base::BaseName(launch_.program));
+    const std::string kind = TrainerKindOf(base::BaseName(launch_.program));
     if (kind.empty()) return;
     launch_.framework = Framework::kTrl;
-    launch_.launcher.push_back(
-        {std::string(kTrainerKind), std::string(kind), Place(launch_.program)});
+    launch_.launcher.push_back({std::string(kTrainerKind), kind, Place(launch_.program)});
   }
 
   // Marks the servers of inference engines: "vllm serve", "vllm.entrypoints.openai.api_server",

@@ -95,9 +95,10 @@ class Reader {
   bool IsOfPreferences() {
     const Setting* kind = said_.Value({"stage", "rl", "rlhf_type", kTrainerKind});
     const std::string name = kind == nullptr ? "" : base::ToLower(kind->value);
-    if (name == "dpo" || name == "grpo") Add("objective", name, *kind);
+    const bool modelled = name == "dpo" || name == "grpo";
+    if (modelled) Add("objective", name, *kind);
     if (name == "grpo") AddNumber("rollout-share", {"vllm_gpu_memory_utilization"});
-    if (!base::IsWordIn(" ppo rm kto orpo ipo simpo rlhf rloo ", name)) return false;
+    if (modelled || !base::IsWordIn(kTrainerKinds, name)) return false;
     meaning_.not_modelled =
         fmt::format("{}: this kind of preference training is not modelled", PlaceOf(*kind));
     return true;

@@ -57,23 +57,15 @@ void AddUnsloth(const StatedSettings& said, const Setting& unsloth, TrainingWord
 
 }  // namespace
 
-std::string_view TrainerKindOf(std::string_view name) {
-  constexpr std::string_view kKinds[] = {"dpo", "grpo", "ppo",  "orpo",
-                                         "kto", "rloo", "rlhf", "simpo"};
-  const std::string plain = base::ToLower(name);
-  for (const std::string_view kind : kKinds) {
-    if (plain == std::string(kind) + "config" || plain == std::string(kind) + "trainer")
-      return kind;
+std::string TrainerKindOf(std::string_view name) {
+  std::string spaced = base::ToLower(name);
+  for (const std::string_view ending : {"config", "trainer"}) {
+    if (spaced.ends_with(ending)) spaced.resize(spaced.size() - ending.size());
   }
-  std::string word;
-  for (const char c : plain + ".") {
-    if (c != '.' && c != '_' && c != '-') {
-      word += c;
-      continue;
-    }
-    const auto* const found = std::ranges::find(kKinds, word);
-    if (found != std::end(kKinds)) return *found;
-    word.clear();
+  std::ranges::replace_if(
+      spaced, [](char c) { return c == '.' || c == '_' || c == '-'; }, ' ');
+  for (const std::string_view word : base::SplitWords(spaced)) {
+    if (base::IsWordIn(kTrainerKinds, word)) return std::string(word);
   }
   return "";
 }

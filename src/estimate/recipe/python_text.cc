@@ -188,10 +188,10 @@ class PythonReader {
   void ReadCall(std::string_view dotted, std::size_t open) {
     const std::string_view name = LastName(dotted);
     const int line = tokens_[open].line;
-    const std::string_view kind = TrainerKindOf(name);
+    const std::string kind = TrainerKindOf(name);
     const bool configures = name.ends_with("Config") || name.ends_with("Trainer");
     if (configures && !kind.empty()) {
-      Emit(std::string(kTrainerKind), std::string(kind), line);
+      Emit(std::string(kTrainerKind), kind, line);
       return ReadNamed(open, false);
     }
     if (name == "gradient_checkpointing_enable" || name == "prepare_model_for_kbit_training")

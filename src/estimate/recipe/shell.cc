@@ -371,7 +371,7 @@ class ShellReader {
     const std::vector<ShellWord>& words = command.words;
     const std::string& name = words.front().text;
     if ((name == "source" || name == ".") && words.size() > 1)
-      return ReadInside(state_.FileText(words[1].text), base::BaseName(words[1].text), 1);
+      return ReadInside(state_.FileText(words[1]), base::BaseName(words[1].text), 1);
     if (name == "eval" && std::ranges::all_of(words, &ShellWord::known)) {
       std::string text;
       for (const ShellWord& word : words | std::views::drop(1)) text += word.text + " ";

@@ -52,7 +52,9 @@ class ShellState {
     if (const auto own = variables_.find(name); own != variables_.end()) return own->second;
     const auto inherited = environment_.find(name);
     if (inherited != environment_.end()) return {{inherited->second, true}};
-    if (sets_others_) return {{"", false}};
+    // CARMA sets these when it starts the task.
+    if (sets_others_ || name.starts_with("CARMA_") || name.starts_with("SLURM_"))
+      return {{"", false}};
     return {};
   }
   // Returns true if the script itself sets the variable.
@@ -68,7 +70,10 @@ class ShellState {
   }
   void ForgetArguments() { args_.reset(); }
   // The text of a file that `source` names.
-  Result<std::string> FileText(const std::string& path) const { return source_(folder_, path); }
+  Result<std::string> FileText(const ShellWord& path) const {
+    if (!path.known) return NotFound("the file's name is unknown");
+    return source_(folder_, path.text);
+  }
   // A text that cannot be read may have set any variable.
   void MaySetAny() { sets_others_ = true; }
 

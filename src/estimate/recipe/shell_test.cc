@@ -75,6 +75,7 @@ TEST(CommandsOf, ExpandsArgumentsAndTheEnvironment) {
   EXPECT_EQ(CommandsIn("shift 2\np x$1", {"a", "b"}), "2:p|x\n");
   EXPECT_EQ(CommandsIn("shift\np $1", {}), "2:p|?\n") << "a shell would fail";
   EXPECT_EQ(CommandsIn("p $M", {}, {{"M", "org/x"}}), "1:p|org/x\n");
+  EXPECT_EQ(CommandsIn("p $SLURM_GPUS_ON_NODE ${CARMA_CPUS:-4} $OTHER"), "1:p|?|4\n");
 }
 
 TEST(CommandsOf, SetReplacesTheArgumentsOnlyIfItIsGivenSome) {
