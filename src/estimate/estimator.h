@@ -88,11 +88,10 @@ struct Answer {
   // The part of point_mib that PyTorch allocates for tensors; the rest is the CUDA context and the
   // allocator's cache. Empty if the method does not separate the two.
   std::optional<std::int64_t> needed_mib;
-  double coverage = 0;      // share of runs covered by the bound; 0: unknown
-  std::string method;       // "structural", "gpumemnet-mlp" …
-  std::vector<Term> terms;  // may be empty; otherwise their sum is the point
-  std::vector<MemoryClass>
-      classes;  // most probable class of each width, finest first; classifiers only
+  double coverage = 0;                // share of runs covered by the bound; 0: unknown
+  std::string method;                 // "structural", "gpumemnet-mlp" …
+  std::vector<Term> terms;            // may be empty; otherwise their sum is the point
+  std::vector<MemoryClass> classes;   // most probable one of each width, finest first; may be empty
   std::vector<std::string> warnings;  // one sentence each: assumed optimizer, collapsed summary …
 };
 

@@ -275,6 +275,30 @@ void SetLoss(Words& words, TrainingPlan& plan) {
   words.Switch("expandable-segments", plan.expandable_segments);
 }
 
+// Adds a sentence for each setting that was given but has no effect in this plan.
+void AddIgnored(const Words& words, const TransformerConfig& config, const TrainingPlan& plan,
+                std::vector<std::string>& assumed) {
+  const auto ignored = [&](std::initializer_list<const char*> names, const char* reason) {
+    for (const char* name : names) {
+      if (const TrainingWord* word = words.Find(name); word != nullptr && word->value != "off")
+        assumed.push_back(fmt::format("{} {} is ignored: {}", Place(*word),
+                                      base::Printable(word->value, 40), reason));
+    }
+  };
+  if (config.token_pixels == 0) ignored({"resolution"}, "the model does not process images");
+  if (plan.method != Method::kLora)
+    ignored({"lora-rank", "lora-targets", "lora-dropout", "train-embeddings", "unprepared"},
+            "the training method is full");
+  if (plan.objective == Objective::kTokens) ignored({"reference"}, "the objective is sft");
+  if (plan.objective != Objective::kGroups) ignored({"rollout-share"}, "the objective is not grpo");
+  if (plan.ranks == 1 && plan.data_parallel == DataParallel::kFsdp)
+    ignored({"dp"}, "there is only one GPU, so the weights cannot be sharded");
+  if (plan.tensor_parallel == 1) ignored({"sequence-parallel"}, "there is no tensor parallelism");
+  if (plan.pipeline == 1)
+    ignored({"micro-batches", "schedule", "stages-per-gpu"}, "there is no pipeline");
+  if (config.experts <= 1) ignored({"ep"}, "the model has no experts");
+}
+
 }  // namespace
 
 Result<TrainingPlan> PlanOf(std::span<const TrainingWord> said, const TransformerConfig& config) {
@@ -314,34 +338,6 @@ void AddIfValid(TrainingWord word, std::vector<TrainingWord>& words,
     words.push_back(std::move(word));
   }
 }
-
-namespace {
-
-// Adds a sentence for each setting that was given but has no effect in this plan.
-void AddIgnored(const Words& words, const TransformerConfig& config, const TrainingPlan& plan,
-                std::vector<std::string>& assumed) {
-  const auto ignored = [&](std::initializer_list<const char*> names, const char* reason) {
-    for (const char* name : names) {
-      if (const TrainingWord* word = words.Find(name); word != nullptr && word->value != "off")
-        assumed.push_back(fmt::format("{} {} is ignored: {}", Place(*word),
-                                      base::Printable(word->value, 40), reason));
-    }
-  };
-  if (config.token_pixels == 0) ignored({"resolution"}, "the model does not process images");
-  if (plan.method != Method::kLora)
-    ignored({"lora-rank", "lora-targets", "lora-dropout", "train-embeddings", "unprepared"},
-            "the training method is full");
-  if (plan.objective == Objective::kTokens) ignored({"reference"}, "the objective is sft");
-  if (plan.objective != Objective::kGroups) ignored({"rollout-share"}, "the objective is not grpo");
-  if (plan.ranks == 1 && plan.data_parallel == DataParallel::kFsdp)
-    ignored({"dp"}, "there is only one GPU, so the weights cannot be sharded");
-  if (plan.tensor_parallel == 1) ignored({"sequence-parallel"}, "there is no tensor parallelism");
-  if (plan.pipeline == 1)
-    ignored({"micro-batches", "schedule", "stages-per-gpu"}, "there is no pipeline");
-  if (config.experts <= 1) ignored({"ep"}, "the model has no experts");
-}
-
-}  // namespace
 
 std::vector<std::string> Assumptions(std::span<const TrainingWord> said,
                                      const TransformerConfig& config, const TrainingPlan& plan) {

@@ -318,9 +318,8 @@ class Finder {
     for (const Setting& setting : named) {
       const bool is_file = setting.value.ends_with(".json") || setting.value.ends_with(".yaml");
       if (!is_file) continue;
-      if (setting.key == "deepspeed" || setting.key == "deepspeed_config" ||
-          setting.key == "deepspeed_config_file" ||
-          setting.key == "deepspeed_config.deepspeed_config_file") {
+      if (IsOneOf(setting.key, {"deepspeed", "deepspeed_config", "deepspeed_config_file",
+                                "deepspeed_config.deepspeed_config_file"})) {
         AddWords(&ReadDeepSpeed, setting.value, folder, words);
       } else if (setting.key == "fsdp_config") {
         AddFile(setting.value, folder, "fsdp_config.", settings);

@@ -100,6 +100,31 @@ void GetTargets(base::JsonReader& in, Found& words) {
   words.Add("lora-targets", std::move(list), "target_modules");
 }
 
+// The folder part of a path, with a trailing slash. Empty for a bare file name.
+std::string FolderOf(std::string_view path) {
+  const std::size_t slash = path.rfind('/');
+  return slash == std::string_view::npos ? "" : std::string(path.substr(0, slash + 1));
+}
+
+using TextReader = std::function<Result<std::string>(const std::string& path)>;
+
+// An autoencoder's parameter count, computed from the widths of its levels. Each level has two
+// residual blocks on the way down, three on the way up, and a convolution that changes the
+// resolution. In addition, the encoder and the decoder each have two blocks with an attention layer
+// between them. A residual block has two 3x3 convolutions.
+double AutoencoderParameters(const base::Json& json) {
+  double parameters = 0;
+  double last = 0;
+  const auto widths = json.find("block_out_channels");
+  if (widths == json.end() || !widths->is_array() || widths->size() > 16) return 0;
+  for (const base::Json& each : *widths) {
+    if (!each.is_number_integer()) return 0;
+    last = std::clamp(each.get<double>(), 1.0, 100'000.0);
+    parameters += (2 + 3) * 18 * last * last + 2 * 9 * last * last;
+  }
+  return parameters + 2 * (2 * 18 + 4) * last * last;
+}
+
 }  // namespace
 
 bool IsTable(std::string_view module) {
@@ -163,39 +188,6 @@ Result<TrainingWords> ReadWeightIndex(std::string_view text, std::string_view wh
   return words.Take();
 }
 
-namespace {
-
-// The folder part of a path, with a trailing slash. Empty for a bare file name.
-std::string FolderOf(std::string_view path) {
-  const std::size_t slash = path.rfind('/');
-  return slash == std::string_view::npos ? "" : std::string(path.substr(0, slash + 1));
-}
-
-using TextReader = std::function<Result<std::string>(const std::string& path)>;
-
-// An autoencoder's parameter count, computed from the widths of its levels. Each level has two
-// residual blocks on the way down, three on the way up, and a convolution that changes the
-// resolution. In addition, the encoder and the decoder each have two blocks with an attention layer
-// between them. A residual block has two 3x3 convolutions.
-double AutoencoderParameters(const base::Json& json) {
-  double parameters = 0;
-  double last = 0;
-  const auto widths = json.find("block_out_channels");
-  if (widths == json.end() || !widths->is_array() || widths->size() > 16) return 0;
-  for (const base::Json& each : *widths) {
-    if (!each.is_number_integer()) return 0;
-    last = std::clamp(each.get<double>(), 1.0, 100'000.0);
-    parameters += (2 + 3) * 18 * last * last + 2 * 9 * last * last;
-  }
-  return parameters + 2 * (2 * 18 + 4) * last * last;
-}
-
-}  // namespace
-
-std::string WeightIndexBeside(std::string_view config_path) {
-  return FolderOf(config_path) + "model.safetensors.index.json";
-}
-
 Result<TrainingWords> ReadTokenizer(std::string_view text, std::string_view where) {
   const base::Json json = CARMA_TRY(Parsed(text, where));
   Found words(where);
@@ -214,15 +206,16 @@ Result<TrainingWords> ReadTokenizer(std::string_view text, std::string_view wher
 TrainingWords ReadBeside(const std::string& config_path, const TransformerConfig& config,
                          const TextReader& read) {
   TrainingWords words;
-  const auto add = [&](const Result<TrainingWords>& found) {
-    if (found) words.insert(words.end(), found->begin(), found->end());
+  const auto add = [&](const std::string& file, const auto& words_of) {
+    const Result<std::string> text = read(FolderOf(config_path) + file);
+    if (!text) return;
+    if (const Result<TrainingWords> found = words_of(*text, file))
+      words.insert(words.end(), found->begin(), found->end());
   };
-  const std::string index = WeightIndexBeside(config_path);
-  if (const Result<std::string> text = read(index))
-    add(ReadWeightIndex(*text, "model.safetensors.index.json", config));
-  if (config.sees_images || config.blocks) return words;
-  if (const Result<std::string> text = read(FolderOf(config_path) + "tokenizer_config.json"))
-    add(ReadTokenizer(*text, "tokenizer_config.json"));
+  add("model.safetensors.index.json", [&](std::string_view text, std::string_view where) {
+    return ReadWeightIndex(text, where, config);
+  });
+  if (!config.sees_images && !config.blocks) add("tokenizer_config.json", &ReadTokenizer);
   return words;
 }
 

@@ -32,8 +32,6 @@ Result<TrainingWords> ReadAdapterConfig(std::string_view text, std::string_view 
 // Fails like ReadDeepSpeed().
 Result<TrainingWords> ReadWeightIndex(std::string_view text, std::string_view where,
                                       const TransformerConfig& config);
-// The path of model.safetensors.index.json in the folder of `config_path`.
-std::string WeightIndexBeside(std::string_view config_path);
 
 // Reads model_max_length from tokenizer_config.json: the length to which the tokenizer truncates
 // texts. Empty if the value is the huge number that means no limit. Fails like ReadDeepSpeed().

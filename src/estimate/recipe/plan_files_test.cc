@@ -81,8 +81,6 @@ TEST(WeightIndex, ReadsTheParametersOfTheWholeModel) {
   config.quantisation = Quantisation::kGptq4;
   EXPECT_TRUE(ReadWeightIndex(text, "index.json", config)->empty()) << "packed bits hide the count";
   EXPECT_FALSE(ReadWeightIndex("{", "index.json", TransformerConfig{}));
-  EXPECT_EQ(WeightIndexBeside("/m/config.json"), "/m/model.safetensors.index.json");
-  EXPECT_EQ(WeightIndexBeside("config.json"), "model.safetensors.index.json");
 }
 
 TEST(PlanFiles, ReadsTheTokenizersMaximum) {

@@ -250,8 +250,8 @@ class PythonReader {
   void ReadNamed(std::size_t open, bool adapter, std::string_view only = "") {
     int depth = 0;
     for (std::size_t at = open; at < CallEnd(open); ++at) {
-      if (Is(at, '(') || Is(at, '[') || Is(at, '{')) ++depth;
-      if ((Is(at, ')') || Is(at, ']') || Is(at, '}')) && --depth == 0) return;
+      if (IsOneOf(at, "([{")) ++depth;
+      if (IsOneOf(at, ")]}") && --depth == 0) return;
       // TRL accepts a dictionary of model-loading arguments.
       if (depth == 2 && tokens_[at].kind == Kind::kText && tokens_[at].text.ends_with("dtype") &&
           Is(at + 1, ':') && only.empty()) {

@@ -73,7 +73,7 @@ LayerRule RuleOf(std::string_view type) {
   rule.convolution = HasAny(name, {"conv"}) && type != "Conv1D";  // Conv1D: GPT-2's linear layer
   rule.linear = HasAny(name, {"linear"}) || type == "Conv1D";
   rule.batch_norm = HasAny(name, {"batchnorm"});
-  rule.norm_with_activation = HasAny(name, {"normact", "evonorm", "filterresponse"}) ||
+  rule.norm_with_activation = HasAny(name, {"evonorm", "filterresponse"}) ||
                               (HasAny(name, {"norm"}) && HasAny(name, {"act", "tlu"}));
   rule.row_statistics = HasAny(name, {"layernorm"});
   rule.images = name.ends_with("2d");

@@ -80,16 +80,10 @@ std::vector<Moment> MomentsOf(const Static& all, const PerToken& per, const Size
   };
   add(TrainingPhase::kStep, all.gradients, 0, 0, all.step + all.buckets);
   add(TrainingPhase::kLoss, waiting, per.loss, per.inputs + (again ? per.above : 0), copies);
-  if (again) {
-    const double block = per.block + per.temporaries;
-    add(TrainingPhase::kLayer, waiting, per.held, per.inputs + block + per.stays,
-        copies + all.one_block);
-    add(TrainingPhase::kEnd, std::max(waiting, all.gradients), 0, block, copies + all.one_block);
-  } else {
-    add(TrainingPhase::kLayer, waiting, per.held, per.inputs + per.temporaries,
-        copies + all.one_block);
-    add(TrainingPhase::kEnd, std::max(waiting, all.gradients), 0, 0, copies + all.one_block);
-  }
+  const double block = again ? per.block + per.temporaries : 0;
+  add(TrainingPhase::kLayer, waiting, per.held,
+      per.inputs + (again ? block : per.temporaries) + per.stays, copies + all.one_block);
+  add(TrainingPhase::kEnd, std::max(waiting, all.gradients), 0, block, copies + all.one_block);
   if (per.midway > 0)
     add(TrainingPhase::kEnd, std::max(waiting, per.midway_gradients * all.gradients), 0, per.midway,
         copies + all.one_block);
@@ -106,10 +100,9 @@ struct RankPeak {
 };
 
 // NCCL's memory. The terms for sharded weights and for ZeRO's buckets come from runs that include
-// it. A pipeline with one micro-batch in flight runs in a single process, without NCCL.
+// it.
 double CollectivesMib(const TrainingPlan& plan, const Static& all) {
-  const bool several =
-      Shards(plan) > 1 || plan.tensor_parallel > 1 || (plan.pipeline > 1 && plan.in_flight != 1);
+  const bool several = Shards(plan) > 1 || plan.tensor_parallel > 1 || Pipelines(plan);
   if (!several || all.shares_weights) return 0;
   const double counted = IsZero(plan.data_parallel) ? all.buckets / kMib : 0;
   return std::max(0.0, kCollectivesMib - counted);
@@ -294,7 +287,7 @@ std::string UnseenOf(const TransformerConfig& config, const TrainingPlan& plan) 
                                            plan.data_parallel == DataParallel::kZero3);
   if (plan.tensor_parallel > 1) unseen.emplace_back("tensor parallelism");
   if (plan.context_parallel > 1) unseen.emplace_back("context parallelism");
-  if (plan.pipeline > 1 && plan.in_flight != 1) unseen.emplace_back("pipelines");
+  if (Pipelines(plan)) unseen.emplace_back("pipelines");
   if (plan.ranks > 1 && IsZero(plan.data_parallel)) unseen.emplace_back("ZeRO");
   if (plan.offload_optimizer || plan.offload_parameters || plan.offload_activations)
     unseen.emplace_back("offloading");

@@ -83,10 +83,6 @@ void UseMegatronStates(const TrainingPlan& plan, double held, Static& all) {
   all.step = 0;
 }
 
-bool Pipelines(const TrainingPlan& plan) {
-  return plan.pipeline > 1 && plan.in_flight != 1;
-}
-
 // Adds the memory for collective operations and unsharded weights. held: as for UseDeepSpeed().
 void AddCollectives(const TrainingPlan& plan, const Sizes& sizes, double held, Static& all) {
   const double parameters = sizes.matrices + sizes.rest;
@@ -109,6 +105,20 @@ void AddCollectives(const TrainingPlan& plan, const Sizes& sizes, double held, S
   }
 }
 
+// Bytes of the other models on the GPU. The reference model is sharded like the trained model, but
+// has no gradients or states. Other frozen models are not sharded, and have 16-bit weights if any
+// part of training uses 16 bits. An engine that generates answers reserves a share of the GPU.
+double BesideOf(const TrainingPlan& plan, double parameters, double by_weights, double averaged) {
+  constexpr double kBytesPerMib = 1 << 20;
+  const bool on_host = plan.offload_parameters;
+  const double reference =
+      plan.reference && !on_host ? BytesOf(plan.weights) * parameters / by_weights : 0;
+  const double size = plan.amp ? 2 : BytesOf(plan.weights);
+  const double frozen = size * static_cast<double>(plan.frozen_parameters);
+  return reference + frozen + averaged +
+         plan.rollout_share * plan.gpu_mib.value_or(0) * kBytesPerMib;
+}
+
 }  // namespace
 
 bool RunsBlocksAgain(const TrainingPlan& plan) {
@@ -118,6 +128,10 @@ bool RunsBlocksAgain(const TrainingPlan& plan) {
 
 double Shards(const TrainingPlan& plan) {
   return static_cast<double>(plan.ranks) * static_cast<double>(plan.context_parallel);
+}
+
+bool Pipelines(const TrainingPlan& plan) {
+  return plan.pipeline > 1 && plan.in_flight != 1;
 }
 
 bool IsZero(DataParallel kind) {
@@ -199,24 +213,6 @@ Adapters AdaptersOf(const Sizes& sizes, const TrainingPlan& plan, bool gated) {
   all.parameters *= sizes.layers;
   return all;
 }
-
-namespace {
-
-// Bytes of the other models on the GPU. The reference model is sharded like the trained model, but
-// has no gradients or states. Other frozen models are not sharded, and have 16-bit weights if any
-// part of training uses 16 bits. An engine that generates answers reserves a share of the GPU.
-double BesideOf(const TrainingPlan& plan, double parameters, double by_weights, double averaged) {
-  constexpr double kBytesPerMib = 1 << 20;
-  const bool on_host = plan.offload_parameters;
-  const double reference =
-      plan.reference && !on_host ? BytesOf(plan.weights) * parameters / by_weights : 0;
-  const double size = plan.amp ? 2 : BytesOf(plan.weights);
-  const double frozen = size * static_cast<double>(plan.frozen_parameters);
-  return reference + frozen + averaged +
-         plan.rollout_share * plan.gpu_mib.value_or(0) * kBytesPerMib;
-}
-
-}  // namespace
 
 Static StaticOf(const Sizes& sizes, const Adapters& adapters, const TrainingPlan& plan) {
   Static all;

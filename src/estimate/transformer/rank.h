@@ -9,6 +9,9 @@ namespace carma::estimate {
 
 bool RunsBlocksAgain(const TrainingPlan& plan);
 bool IsZero(DataParallel kind);
+// Returns true for a pipeline of several processes. With one micro-batch in flight, a single
+// process passes it from GPU to GPU, without NCCL.
+bool Pipelines(const TrainingPlan& plan);
 // Number of GPUs that sharded memory is divided among: the data-parallel GPUs times the GPUs that
 // share a sample. torchtitan's FSDP mesh and the distributed optimizers of Megatron and DeepSpeed
 // divide it the same way.

@@ -191,59 +191,6 @@ double ProductBytes(const Sizes& sizes, const TrainingPlan& plan) {
   return size * (sizes.output + sizes.query + sizes.value + sizes.forward + sizes.stream);
 }
 
-}  // namespace
-
-PerToken PerTokenOf(const TransformerConfig& config, const TrainingPlan& plan, const Sizes& sizes,
-                    const Adapters& adapters, const Stack& stack, bool shares_weights) {
-  PerToken per;
-  // Autocast runs LayerNorm in fp32, so tensors that are added to its result become fp32 too.
-  const bool wide =
-      plan.weights == Dtype::kFp32 || plan.fp32_residual || (plan.amp && !config.rms_norm);
-  AddBlock(config, plan, sizes, adapters, stack, per);
-  const double residual = (wide ? 4 : 2) * sizes.stream;
-  if (sizes.has_loss && stack.last) AddLoss(config, plan, sizes, shares_weights, per);
-  if (plan.checkpointing == Checkpointing::kFull) {
-    const double again = 1 / static_cast<double>(plan.checkpoint_every);
-    const double apart = KeepsStream(config, plan) ? residual : 0;
-    per.inputs =
-        stack.layers * sizes.in_flight * (again * residual + (1 - again) * (per.kept + apart));
-    if (shares_weights && plan.method == Method::kLora && plan.data_parallel == DataParallel::kFsdp)
-      per.stays = 2 * std::max(0.0, stack.layers - 2) * sizes.hidden;
-  } else if (plan.checkpointing == Checkpointing::kOperators) {
-    per.inputs = stack.layers * sizes.in_flight * (residual + ProductBytes(sizes, plan));
-  } else {
-    const double apart = KeepsStream(config, plan) ? residual : 0;
-    per.inputs = stack.layers * (per.kept + apart) * sizes.in_flight;
-  }
-  // With offloading, only the inputs of two blocks are on the GPU at any time, because they are
-  // still being copied.
-  if (plan.offload_activations) per.inputs *= std::min(1.0, 2 / std::max(1.0, stack.layers));
-  return per;
-}
-
-PerToken PerTokenOfBoth(const TransformerConfig& config, const TrainingPlan& plan,
-                        const Sizes& sizes, const Adapters& adapters, double tokens,
-                        bool shares_weights) {
-  const double target = plan.target ? static_cast<double>(*plan.target) : sizes.sequence;
-  const double share =
-      static_cast<double>(config.decoder_layers) / static_cast<double>(config.layers);
-  const double read = sizes.tokens / tokens;
-  const Stack decoder{
-      .layers = share * sizes.layers, .keys = target + sizes.sequence, .read = read};
-  const Stack encoder{.layers = (1 - share) * sizes.layers, .keys = sizes.sequence, .last = false};
-  PerToken both = PerTokenOf(config, plan, sizes, adapters, decoder, shares_weights);
-  const PerToken before = PerTokenOf(config, plan, sizes, adapters, encoder, shares_weights);
-  both.inputs += read * before.inputs;
-  both.stays += read * before.stays;
-  if (both.block + both.temporaries < read * (before.block + before.temporaries)) {
-    both.block = read * before.block;
-    both.temporaries = read * before.temporaries;
-  }
-  return both;
-}
-
-namespace {
-
 // Workspace and gradients of a convolution per byte of its input and output, as in the formula for
 // model summaries (docs/inside/estimators.md).
 constexpr double kConvolutionBytes = 3.52;
@@ -275,6 +222,52 @@ double AdapterBytes(const TransformerConfig& config, const TrainingPlan& plan,
 }
 
 }  // namespace
+
+PerToken PerTokenOf(const TransformerConfig& config, const TrainingPlan& plan, const Sizes& sizes,
+                    const Adapters& adapters, const Stack& stack, bool shares_weights) {
+  PerToken per;
+  // Autocast runs LayerNorm in fp32, so tensors that are added to its result become fp32 too.
+  const bool wide =
+      plan.weights == Dtype::kFp32 || plan.fp32_residual || (plan.amp && !config.rms_norm);
+  AddBlock(config, plan, sizes, adapters, stack, per);
+  const double residual = (wide ? 4 : 2) * sizes.stream;
+  double kept = per.kept + (KeepsStream(config, plan) ? residual : 0);  // by one block
+  if (sizes.has_loss && stack.last) AddLoss(config, plan, sizes, shares_weights, per);
+  if (plan.checkpointing == Checkpointing::kFull) {
+    const double again = 1 / static_cast<double>(plan.checkpoint_every);
+    kept = again * residual + (1 - again) * kept;
+    if (shares_weights && plan.method == Method::kLora && plan.data_parallel == DataParallel::kFsdp)
+      per.stays = 2 * std::max(0.0, stack.layers - 2) * sizes.hidden;
+  } else if (plan.checkpointing == Checkpointing::kOperators) {
+    kept = residual + ProductBytes(sizes, plan);
+  }
+  per.inputs = stack.layers * sizes.in_flight * kept;
+  // With offloading, only the inputs of two blocks are on the GPU at any time, because they are
+  // still being copied.
+  if (plan.offload_activations) per.inputs *= std::min(1.0, 2 / std::max(1.0, stack.layers));
+  return per;
+}
+
+PerToken PerTokenOfBoth(const TransformerConfig& config, const TrainingPlan& plan,
+                        const Sizes& sizes, const Adapters& adapters, double tokens,
+                        bool shares_weights) {
+  const double target = plan.target ? static_cast<double>(*plan.target) : sizes.sequence;
+  const double share =
+      static_cast<double>(config.decoder_layers) / static_cast<double>(config.layers);
+  const double read = sizes.tokens / tokens;
+  const Stack decoder{
+      .layers = share * sizes.layers, .keys = target + sizes.sequence, .read = read};
+  const Stack encoder{.layers = (1 - share) * sizes.layers, .keys = sizes.sequence, .last = false};
+  PerToken both = PerTokenOf(config, plan, sizes, adapters, decoder, shares_weights);
+  const PerToken before = PerTokenOf(config, plan, sizes, adapters, encoder, shares_weights);
+  both.inputs += read * before.inputs;
+  both.stays += read * before.stays;
+  if (both.block + both.temporaries < read * (before.block + before.temporaries)) {
+    both.block = read * before.block;
+    both.temporaries = read * before.temporaries;
+  }
+  return both;
+}
 
 PerToken PerTokenOfBlocks(const TransformerConfig& config, const TrainingPlan& plan,
                           const Sizes& sizes, const Adapters& adapters, bool shares_weights) {
