@@ -570,6 +570,15 @@ TEST_F(FindTrainingTest, ChoosesTheTrainingThatNeedsTheMostMemory) {
   EXPECT_THAT(Script(runs).notes, ElementsAre(HasSubstr("only the first training runs")));
 }
 
+TEST_F(FindTrainingTest, SaysThatRunsInTheBackgroundAreNotAddedUp) {
+  const std::string run = "python t.py --model small --lr 1 &\n";
+  for (const std::string& several : {run + run + "wait\n", "for s in 1 2; do\n" + run + "done\n"})
+    EXPECT_THAT(Script(several).notes, ElementsAre(HasSubstr("in the background may share a GPU")));
+  for (const std::string& apart :
+       {run + "wait\n", "for i in 0 1; do\nCUDA_VISIBLE_DEVICES=$i " + run + "done\n"})
+    EXPECT_THAT(Script(apart).notes, IsEmpty()) << apart;
+}
+
 TEST_F(FindTrainingTest, IgnoresCommandsWithoutATransformerTraining) {
   for (const char* script :
        {"python train.py --arch resnet50 --epochs 90 --batch-size 256 --lr 0.1\n",

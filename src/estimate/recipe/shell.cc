@@ -74,10 +74,10 @@ class ShellReader {
         state_.SetDepends(false);
         Skip(1);
         SkipHereDocuments();
+      } else if ((IsOneOf(c, "<>") && !Substitutes()) || (c == '&' && Peek(1) == '>')) {
+        Redirect();
       } else if (IsOneOf(c, ";&|()")) {
         ReadOperator(c);
-      } else if (IsOneOf(c, "<>") && !Substitutes()) {
-        Redirect();
       } else {
         if (words_.empty()) began_ = line_;
         for (ShellWord& word : ReadWord()) words_.push_back(std::move(word));
@@ -309,7 +309,7 @@ class ShellReader {
   // Reads one of ; & | ( ) or a doubled one.
   void ReadOperator(char c) {
     if (c == '(' && DefinesFunction()) return;
-    EndCommand();
+    EndCommand(c == '&' && Peek(1) != '&');
     if (c == ';' && Peek(1) == ';') state_.NoteKeyword(";;");
     const bool depends = IsOneOf(c, "&|") && Peek(1) == c;
     state_.SetDepends(depends);
@@ -350,19 +350,18 @@ class ShellReader {
     return static_cast<std::ptrdiff_t>(first);
   }
 
-  void EndCommand() {
+  void EndCommand(bool background = false) {
     const std::vector<ShellWord> words = std::exchange(words_, {});
     const auto first = words.begin() + SkipKeywords(words);
     const auto program = std::find_if(
         first, words.end(), [](const ShellWord& word) { return !AssignmentOf(word.text); });
-    ShellCommand command{{program, words.end()}, {}, "", file_, began_};
+    ShellCommand command{
+        .words = {program, words.end()}, .file = file_, .line = began_, .background = background};
     for (const ShellWord& word : std::ranges::subrange(first, program)) {
-      if (program == words.end()) {
-        state_.Assign(word);
-      } else if (word.known) {
-        const Assignment setting = *AssignmentOf(word.text);
-        command.settings[setting.name] = setting.value;
-      }
+      const Assignment setting = *AssignmentOf(word.text);
+      if (program == words.end()) state_.Assign(word);
+      if (word.known) command.settings[setting.name] = setting.value;
+      if (setting.name == "CUDA_VISIBLE_DEVICES") command.background = false;
     }
     if (program != words.end()) Run(std::move(command));
   }

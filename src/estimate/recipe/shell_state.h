@@ -77,8 +77,10 @@ class ShellState {
   // A text that cannot be read may have set any variable.
   void MaySetAny() { sets_others_ = true; }
 
-  // Notes which branches begin and end with the word.
+  // Notes which branches and loops begin or end with the word.
   void NoteKeyword(std::string_view word) {
+    if (word == "do") ++loops_;
+    if (word == "done") --loops_;
     if (word == "if" || word == "case") open_branches_.push_back(0);
     if (open_branches_.empty()) return;
     if (word == "elif" || word == "else" || word == ";;") ++open_branches_.back();
@@ -128,6 +130,7 @@ class ShellState {
     } else {
       command.settings.insert(exported_.begin(), exported_.end());
       command.folder = folder_;
+      command.repeated = loops_ > 0;
       commands_.push_back(std::move(command));
     }
   }
@@ -180,6 +183,7 @@ class ShellState {
   const SourceReader& source_;
   ShellBranches& branches_;
   std::vector<int> open_branches_;  // the current branch of each "if" and "case" without its end
+  int loops_ = 0;
   bool depends_ = false;
   bool sets_others_ = false;
   std::size_t budget_ = 4 << 20;  // bytes; variables may contain other variables

@@ -93,6 +93,14 @@ TEST(CommandsOf, ArgumentsThatALoopShiftsAreUnknown) {
   EXPECT_THAT(CommandsIn("until p \"$@\"; do sleep 1; done", {"a", "b"}), HasSubstr("1:p|a|b\n"));
 }
 
+TEST(CommandsOf, NotesWhatRunsInTheBackgroundOrInALoop) {
+  std::string told;
+  for (const ShellCommand& each :
+       Commands("a && b &\nfor s in 1 2; do\n c &> log &\n d\ndone\ne 2>&1\n"))
+    told += each.words[0].text + (each.background ? "&" : "") + (each.repeated ? "* " : " ");
+  EXPECT_EQ(told, "a b& c&* d* done e ");
+}
+
 TEST(CommandsOf, KeepsSettingsAndFolders) {
   const auto commands = Commands("cd runs\ncd a\nA=1 B=\"x y\" p q");
   ASSERT_EQ(commands.size(), 1U);
