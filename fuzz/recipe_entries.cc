@@ -51,8 +51,8 @@ void FuzzTraining(std::string_view bytes) {
   const estimate::SourceReader source = [&](const std::string&, const std::string&) {
     return Result<std::string>(bytes);
   };
-  for (const estimate::ShellCommand& command :
-       estimate::CommandsOf(bytes, spec.script_args, spec.environment, source, branches))
+  for (const estimate::ShellCommand& command : estimate::CommandsOf(
+           bytes, estimate::KnownWords(spec.script_args), spec.environment, source, branches))
     CARMA_CHECK(!command.words.empty() && command.line >= 1,
                 "a command has words and a line number");
   CARMA_CHECK(estimate::ReadPythonText(bytes, "t.py").size() <= estimate::kMaxSettings,

@@ -61,11 +61,10 @@ class Finder {
   void LookAtTask() {
     if (spec_.script) {
       const std::string name(spec_.script_path ? base::BaseName(*spec_.script_path) : "");
-      LookAtScript(*spec_.script, name, spec_.script_args, spec_.workdir, spec_.environment, 0);
+      LookAtScript(*spec_.script, name, KnownWords(spec_.script_args), spec_.workdir,
+                   spec_.environment, 0);
     } else {
-      std::vector<ShellWord> words;
-      for (const std::string& argument : spec_.command) words.push_back({argument, true});
-      LookAtCommand({.words = std::move(words), .line = 0}, "", spec_.workdir, 0);
+      LookAtCommand({.words = KnownWords(spec_.command), .line = 0}, "", spec_.workdir, 0);
     }
   }
 
@@ -98,7 +97,7 @@ class Finder {
   }
 
   void LookAtScript(std::string_view text, const std::string& name,
-                    const std::vector<std::string>& args, const std::string& folder,
+                    const std::vector<ShellWord>& args, const std::string& folder,
                     const std::map<std::string, std::string>& environment, int depth) {
     if (text.size() > task::kMaxScriptBytes) return;
     constexpr int kMostReads = 500;

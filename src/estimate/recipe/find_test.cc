@@ -549,6 +549,11 @@ TEST_F(FindTrainingTest, FollowsScriptsThatStartScripts) {
   EXPECT_FALSE(Script("bash inner.sh small\n").words.empty());
   EXPECT_THAT(Script("cp inner.sh small\n").words, IsEmpty());
   EXPECT_FALSE(Script("bash -c 'python t.py --model small --lr 1'\n").words.empty());
+  files_["/lab/sized.sh"] =
+      "python t.py --model small --lr 1 --per_device_train_batch_size ${1:-8}\n";
+  EXPECT_EQ(Plan(Script("bash sized.sh 64\n")).batch, 64);
+  EXPECT_THAT(Script("for B in 64; do bash sized.sh $B; done\n").notes,
+              ElementsAre(HasSubstr("so batch is a guess")));
   files_["/lab/loop.sh"] = "bash loop.sh\n";
   EXPECT_THAT(Script("bash loop.sh\n").words, IsEmpty()) << "the recursion ends";
 }

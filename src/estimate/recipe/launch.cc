@@ -325,7 +325,7 @@ std::optional<NestedScript> NestedScriptOf(const std::vector<ShellWord>& words) 
   }
   if (at == words.size() || !words[at].known) return std::nullopt;
   nested.path = words[at++].text;
-  for (; at < words.size(); ++at) nested.args.push_back(words[at].text);
+  nested.args.assign(words.begin() + static_cast<std::ptrdiff_t>(at), words.end());
   return nested;
 }
 

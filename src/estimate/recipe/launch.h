@@ -31,7 +31,7 @@ std::optional<Launch> LaunchOf(const std::vector<ShellWord>& words, std::string_
 struct NestedScript {
   std::string path;  // empty: `text` is the script
   std::string text;  // argument of -c
-  std::vector<std::string> args;
+  std::vector<ShellWord> args;
 };
 std::optional<NestedScript> NestedScriptOf(const std::vector<ShellWord>& words);
 

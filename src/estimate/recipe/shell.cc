@@ -402,7 +402,13 @@ class ShellReader {
 
 }  // namespace
 
-std::vector<ShellCommand> CommandsOf(std::string_view script, const std::vector<std::string>& args,
+std::vector<ShellWord> KnownWords(const std::vector<std::string>& words) {
+  std::vector<ShellWord> known;
+  for (const std::string& word : words) known.push_back({word, true});
+  return known;
+}
+
+std::vector<ShellCommand> CommandsOf(std::string_view script, const std::vector<ShellWord>& args,
                                      const std::map<std::string, std::string>& environment,
                                      const SourceReader& source, ShellBranches& branches) {
   ShellState state(args, environment, source, branches);

@@ -21,6 +21,9 @@ struct ShellWord {
   friend bool operator==(const ShellWord&, const ShellWord&) = default;
 };
 
+// Words that do not pass through a shell.
+std::vector<ShellWord> KnownWords(const std::vector<std::string>& words);
+
 struct ShellCommand {
   std::vector<ShellWord> words;                 // at least one; without redirections
   std::map<std::string, std::string> settings;  // exported, or set as NAME=value COMMAND
@@ -48,7 +51,7 @@ using SourceReader =
 // and `eval`. Returns at most kMaxShellCommands commands and at most a few megabytes of text, and
 // drops everything beyond these limits.
 inline constexpr std::size_t kMaxShellCommands = 2'000;
-std::vector<ShellCommand> CommandsOf(std::string_view script, const std::vector<std::string>& args,
+std::vector<ShellCommand> CommandsOf(std::string_view script, const std::vector<ShellWord>& args,
                                      const std::map<std::string, std::string>& environment,
                                      const SourceReader& source, ShellBranches& branches);
 

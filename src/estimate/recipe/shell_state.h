@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <map>
 #include <optional>
-#include <ranges>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -42,7 +41,7 @@ inline std::optional<Assignment> AssignmentOf(std::string_view word) {
 class ShellState {
  public:
   // The references must outlive this object.
-  ShellState(const std::vector<std::string>& args,
+  ShellState(const std::vector<ShellWord>& args,
              const std::map<std::string, std::string>& environment, const SourceReader& source,
              ShellBranches& branches)
       : args_(args), environment_(environment), source_(source), branches_(branches) {}
@@ -62,11 +61,8 @@ class ShellState {
   // The arguments from this position on; $1 is the first.
   std::vector<ShellWord> Arguments(std::int64_t first) const {
     if (!args_) return {{"", false}};
-    std::vector<ShellWord> rest;
-    if (first < 1) return rest;
-    for (const std::string& each : *args_ | std::views::drop(first - 1))
-      rest.push_back({each, true});
-    return rest;
+    if (first < 1 || first > std::ssize(*args_)) return {};
+    return {args_->begin() + (first - 1), args_->end()};
   }
   void ForgetArguments() { args_.reset(); }
   // The text of a file that `source` names.
@@ -178,7 +174,7 @@ class ShellState {
     }
   }
 
-  std::optional<std::vector<std::string>> args_;  // empty: unknown
+  std::optional<std::vector<ShellWord>> args_;  // empty: unknown
   const std::map<std::string, std::string>& environment_;
   const SourceReader& source_;
   ShellBranches& branches_;

@@ -25,7 +25,7 @@ std::vector<ShellCommand> Commands(std::string_view script,
                                    const std::vector<std::string>& args = {},
                                    const std::map<std::string, std::string>& environment = {}) {
   ShellBranches branches;
-  return CommandsOf(script, args, environment, &Sourced, branches);
+  return CommandsOf(script, KnownWords(args), environment, &Sourced, branches);
 }
 
 // Prints one command per line, with bars between words and '?' for unknown parts.
