@@ -133,6 +133,11 @@ TEST(Csv, QuotedCellsCommentsAndLineNumbers) {
   EXPECT_EQ(CsvTable::Parse("a,b\n1\n", {}).error().message, "line 2: 1 column, expected 2");
   EXPECT_EQ(CsvTable::Parse("a,b\n1\n", {}, 10, "t.csv").error().message,
             "t.csv:2: 1 column, expected 2");
+  EXPECT_EQ(CsvTable::Parse("a,b\n1,2,\n", {}).error().message,
+            "line 2: 3 columns, expected 2; remove the comma at the end");
+  EXPECT_EQ(CsvTable::Parse("# x\na,b, a\n1,2,3\n", {}).error().message,
+            "line 2: two columns are named 'a'; rename or remove one");
+  EXPECT_TRUE(CsvTable::Parse("a,,\n1,2,3\n", {"a"})) << "unnamed columns may repeat";
   EXPECT_FALSE(CsvTable::Parse("a\n\"open\n", {}));
   EXPECT_EQ(table->Row(0).Required("b", 0, 1).error().code, ErrorCode::kInvalid);
 }

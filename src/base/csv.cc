@@ -110,6 +110,8 @@ Result<CsvTable> CsvTable::Parse(std::string_view text, const std::vector<std::s
     if (cells.size() == 1 && Trim(cells.front()).empty()) continue;
     if (table.header_.empty()) {
       for (std::string& name : cells) table.header_.emplace_back(Trim(name));
+      const std::string same = SameColumns(table.header_);
+      if (!same.empty()) return BadLine(where, at, same);
       for (const std::string& name : required) {
         if (!table.HasColumn(name))
           return BadLine(where, at, "no column '" + name + "' in the header");
@@ -118,7 +120,10 @@ Result<CsvTable> CsvTable::Parse(std::string_view text, const std::vector<std::s
     }
     if (cells.size() != table.header_.size()) {
       const std::string columns = Counted(std::ssize(cells), "column");
-      return BadLine(where, at, fmt::format("{}, expected {}", columns, table.header_.size()));
+      const bool comma = cells.size() > table.header_.size() && Trim(cells.back()).empty();
+      return BadLine(where, at,
+                     fmt::format("{}, expected {}{}", columns, table.header_.size(),
+                                 comma ? "; remove the comma at the end" : ""));
     }
     if (table.rows_.size() == max_rows)
       return BadLine(where, at, fmt::format("more than {} rows", max_rows));
@@ -128,6 +133,14 @@ Result<CsvTable> CsvTable::Parse(std::string_view text, const std::vector<std::s
   if (table.header_.empty())
     return Invalid("{}{}no header line: the table is empty", where, where.empty() ? "" : ": ");
   return table;
+}
+
+std::string SameColumns(const std::vector<std::string>& header) {
+  for (const std::string& name : header) {
+    if (!name.empty() && std::ranges::count(header, name) > 1)
+      return fmt::format("two columns are named '{}'; rename or remove one", Printable(name, 60));
+  }
+  return "";
 }
 
 std::string CsvCell(std::string_view text) {

@@ -44,7 +44,8 @@ class CsvTable {
  public:
   // where: the file name. Messages begin with "tasks.csv:7: ", or with "line 7: " if `where` is
   // empty. Returns kInvalid, naming the line, if there is no header, a required column is missing,
-  // rows differ in length, a quote is not closed, or there are more than max_rows rows.
+  // two columns have the same name, rows differ in length, a quote is not closed, or there are more
+  // than max_rows rows.
   static Result<CsvTable> Parse(std::string_view text, const std::vector<std::string>& required,
                                 std::size_t max_rows = kMaxCsvRows, std::string_view where = {});
   // Reads a file and includes its path in error messages. Returns any error from ReadFile() or
@@ -55,6 +56,7 @@ class CsvTable {
   // The table must outlive the row.
   CsvRow Row(std::size_t i) const { return {&header_, rows_[i], where_, lines_[i]}; }
   bool HasColumn(std::string_view column) const;
+  const std::vector<std::string>& header() const { return header_; }
 
  private:
   std::string where_;
@@ -62,6 +64,10 @@ class CsvTable {
   std::vector<std::vector<std::string>> rows_;
   std::vector<int> lines_;
 };
+
+// "two columns are named 'lr'; rename or remove one". Empty if all names differ. Unnamed columns
+// are allowed.
+std::string SameColumns(const std::vector<std::string>& header);
 
 // One CSV cell, quoted if it contains a comma, a quote or a line break.
 std::string CsvCell(std::string_view text);

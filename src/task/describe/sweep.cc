@@ -1,7 +1,5 @@
 #include "task/describe/sweep.h"
 
-#include <algorithm>
-
 #include "base/csv.h"
 #include "base/text.h"
 #include "base/try.h"
@@ -36,22 +34,6 @@ std::string Replaced(const std::string& text, const Parameters& parameters) {
   return result;
 }
 
-// The names in the first line that is not a comment.
-std::vector<std::string> HeaderOf(std::string_view text) {
-  for (const std::string_view line : base::Split(text, '\n')) {
-    if (base::Trim(line).empty() || line.starts_with('#')) continue;
-    std::vector<std::string> names;
-    for (const std::string_view name : base::Split(line, ',')) {
-      std::string_view trimmed = base::Trim(name);
-      if (trimmed.size() > 1 && trimmed.starts_with('"') && trimmed.ends_with('"'))
-        trimmed = trimmed.substr(1, trimmed.size() - 2);
-      names.emplace_back(trimmed);
-    }
-    return names;
-  }
-  return {};
-}
-
 }  // namespace
 
 Result<std::pair<std::string, std::vector<std::string>>> ParseParameter(std::string_view text) {
@@ -67,21 +49,15 @@ Result<std::pair<std::string, std::vector<std::string>>> ParseParameter(std::str
 }
 
 Result<std::vector<Parameters>> ParseSweepTable(std::string_view text, std::string_view where) {
-  // Spreadsheet programs start a "CSV UTF-8" file with a byte-order mark.
-  if (constexpr std::string_view kMark = "\xEF\xBB\xBF"; text.starts_with(kMark))
-    text.remove_prefix(kMark.size());
-  const std::vector<std::string> names = HeaderOf(text);
-  for (const std::string& name : names) {
+  const base::CsvTable table = CARMA_TRY(base::CsvTable::Parse(text, {}, kMaxArrayTasks, where));
+  for (const std::string& name : table.header()) {
     if (!IsParameterName(name)) return base::Wrap(BadName(name).error(), std::string(where));
-    if (std::ranges::count(names, name) > 1)
-      return Invalid("{}: two columns are named '{}'; rename or remove one", where, name);
   }
-  const base::CsvTable table = CARMA_TRY(base::CsvTable::Parse(text, names, kMaxArrayTasks, where));
   std::vector<Parameters> rows;
   for (std::size_t i = 0; i < table.size(); ++i) {
     const base::CsvRow row = table.Row(i);
     Parameters& parameters = rows.emplace_back();
-    for (const std::string& name : names) parameters.emplace(name, row.Text(name));
+    for (const std::string& name : table.header()) parameters.emplace(name, row.Text(name));
   }
   if (rows.empty()) return Invalid(std::string(where) + ": expected at least one line of values");
   return rows;

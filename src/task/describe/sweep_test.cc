@@ -24,7 +24,7 @@ TEST(Sweep, ReadsATable) {
   EXPECT_EQ(ParseSweepTable("a b,c\n1,2\n", "s.csv").error().message,
             "s.csv: 'a b': expected a name of letters, digits and _");
   EXPECT_EQ(ParseSweepTable("a,b,a\n1,2,3\n", "s.csv").error().message,
-            "s.csv: two columns are named 'a'; rename or remove one");
+            "s.csv:1: two columns are named 'a'; rename or remove one");
   EXPECT_FALSE(ParseSweepTable("a,b\n1\n", "s.csv"));
   const auto marked = ParseSweepTable("\xEF\xBB\xBFmodel,depth\nvgg,16\n", "s.csv");
   ASSERT_TRUE(marked) << marked.error().message;
