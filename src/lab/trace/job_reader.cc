@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 
+#include "base/csv.h"
+#include "base/suggest.h"
 #include "base/text.h"
 #include "base/try.h"
 #include "lab/trace/job_collector.h"
@@ -124,8 +126,9 @@ void TakeHeliosRow(Job job, const Row& row, JobCollector& out) {
 
 // ---- Alibaba v2023: openb_pod_list_*.csv ----
 
-constexpr std::array kOpenbColumns{
-    "num_gpu", "gpu_milli", "creation_time", "deletion_time", "scheduled_time", "pod_phase", "qos"};
+// cpu_milli is not read; it is listed here because it is not a misspelt gpu_milli.
+constexpr std::array kOpenbColumns{"num_gpu",        "gpu_milli", "creation_time", "deletion_time",
+                                   "scheduled_time", "pod_phase", "qos",           "cpu_milli"};
 void TakeOpenbRow(Job job, const Row& row, JobCollector& out) {
   enum Column { kGpus, kGpuMilli, kCreated, kDeleted, kScheduled, kPhase, kQos };
   if (!SetSubmit(job, row, kCreated, out)) return;
@@ -313,11 +316,20 @@ Result<const Layout*> ReadTable(LineReader& lines, JobCollector& out) {
                        ExpectedHeader(format), base::Printable(text, 80));
       }
       columns = cells.size();
-      if (table->header) continue;
+      if (table->header) {
+        std::vector<std::string> header;
+        for (std::size_t i = 0; i < columns; ++i) header.emplace_back(base::Trim(cells[i]));
+        const std::string trouble = HeaderTrouble(header, table->layout->name);
+        if (!trouble.empty()) return Invalid("{}:{}: {}", out.where(), at.number, trouble);
+        continue;
+      }
     }
     if (whole && cells.size() == columns) {
       table->layout->take({.line = static_cast<std::int32_t>(at.number)}, {cells, table->places},
                           out);
+    } else if (whole && cells.size() > columns) {
+      out.Complain(Complaint::kTooMany, at.number,
+                   fmt::format("{} instead of {}", cells.size(), columns));
     } else {
       out.Complain(Complaint::kTorn, at.number, text);
     }
@@ -334,6 +346,25 @@ bool StartsAsJson(std::string_view bytes) {
 }
 
 }  // namespace
+
+std::string HeaderTrouble(const std::vector<std::string>& header, std::string_view format) {
+  if (std::string same = base::SameColumns(header); !same.empty()) return same;
+  std::vector<std::string> missing;
+  for (const char* column : std::ranges::find(kLayouts, format, &Layout::name)->columns) {
+    if (std::ranges::count(header, column) == 0) missing.emplace_back(column);
+  }
+  for (const std::string& name : header) {
+    const bool known = std::ranges::any_of(kLayouts, [&name](const Layout& layout) {
+      return std::ranges::count(layout.columns, name) > 0;
+    });
+    if (known) continue;
+    // "gpu" is not a misspelt "cpus".
+    if (const auto meant = base::DidYouMean(name, missing, name.size() > 3 ? 2 : 1))
+      return fmt::format("unknown column '{}', did you mean {}? (rename or remove it)",
+                         base::Printable(name, 60), *meant);
+  }
+  return "";
+}
 
 std::vector<std::string> TraceFormats() {
   std::vector<std::string> formats{std::string(kPhilly)};

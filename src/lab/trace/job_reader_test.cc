@@ -142,6 +142,8 @@ TEST(ReadJobs, ReportsMistakesInALine) {
   const std::string header = "submit_s,gpus,duration_s,status\n";
   const std::vector<std::pair<std::string, std::string>> cases{
       {"3,1", "f:3: truncated line: '3,1'; skipped"},
+      {"3,1,5,passed,",
+       "f:3: more values than columns (is there a comma at the end?): '5 instead of 4'; skipped"},
       {"3,1,\"5,passed", "f:3: truncated line: '3,1,\"5,passed'; skipped"},
       {",1,5,", "f:3: no usable submission time; skipped"},
       {"-3,1,5,", "f:3: no usable submission time: '-3'; skipped"},
@@ -169,6 +171,17 @@ TEST(ReadJobs, ReportsMistakesInALine) {
     const auto strict = Read(text, {.strict = true});
     ASSERT_FALSE(strict);
     EXPECT_EQ(strict.error().message, told + " (not with --strict)");
+  }
+}
+
+TEST(ReadJobs, IgnoresColumnsThatResembleNoMissingOne) {
+  for (const char* text :
+       {"submit_s,gpus,duration_s,gpu,user,users\n0,1,5,,,\n",
+        "submit_s,gpus,duration_s,cpu_milli,host_memory_mib,gpu_spec\n0,1,5,,,\n",
+        "submit_s,gpus,duration_s,,\n0,1,5,,\n",
+        "submit_s,workload_id,gpus,state\n0,bert-base-b32,1,x\n"}) {
+    const auto trace = Read(text);
+    EXPECT_TRUE(trace) << trace.error().message;
   }
 }
 
@@ -216,6 +229,11 @@ TEST(ReadJobs, RefusesOtherFiles) {
       {"submit_s,gpus,duration_s\n", "f: no jobs use GPUs"},
       {"submit_s,gpus,duration_s\n1,0,5\n", "f: no jobs use GPUs"},
       {"submit_s,gpus,duration_s\n1,x,5\n", "f: no jobs use GPUs; the first problem: f:2: invalid"},
+      {"submit_s,gpus,duration_s,gpus\n1,1,5,2\n", "f:1: two columns are named 'gpus'; rename or"},
+      {"# a\nsubmit_s,gpus,duration_s,usr\n1,1,5,ada\n",
+       "f:2: unknown column 'usr', did you mean user? (rename or remove it)"},
+      {"submit_s,workload_id,solo\n1,bert-base-b32,5\n",
+       "f:1: unknown column 'solo', did you mean solo_s? (rename or remove it)"},
       {"[]", "f: no jobs use GPUs"},
       {"\x1f\x8b\b", "f: a gzip file; use gunzip first"},
       {"[{\"a\":", "f: no jobs use GPUs; the first problem: f:1: truncated line"},

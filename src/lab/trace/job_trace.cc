@@ -12,6 +12,7 @@ namespace {
 
 constexpr ComplaintText kComplaintTexts[] = {
     {"torn", "truncated line", "skipped"},
+    {"too_many", "more values than columns (is there a comma at the end?)", "skipped"},
     {"too_long", "line longer than 64 KiB", "skipped"},
     {"submit", "no usable submission time", "skipped"},
     {"gpus_missing", "no GPU count", "skipped"},

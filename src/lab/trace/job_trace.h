@@ -78,6 +78,7 @@ inline double GpuSeconds(const Job& job) {
 // Kinds of problems in a line of a trace.
 enum class Complaint {
   kTorn,
+  kTooMany,
   kTooLong,
   kSubmit,
   kGpusMissing,

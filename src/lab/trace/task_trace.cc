@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "core/values/task_request.h"
+#include "lab/trace/job_reader.h"
 
 namespace carma::trace {
 
@@ -22,6 +23,8 @@ Result<TaskTrace> ParseTrace(std::string_view csv, std::string_view path) {
                 table.error().message +
                     (other ? " (for a cluster trace, run 'carma trace map' first)" : ""));
   }
+  if (const std::string trouble = HeaderTrouble(table->header(), "tasks"); !trouble.empty())
+    return Invalid(where + ": " + trouble);
   if (table->size() == 0) return Invalid(where + ": no tasks");
   // A job table may name workloads too. Without this error, the catalogue's durations would
   // silently replace those in the table.

@@ -150,6 +150,11 @@ TEST(ParseTrace, ReadsTheDurationOfATask) {
   EXPECT_EQ(AsSubmitted(workload, trace->submissions[1]).solo_s, 10);
 }
 
+TEST(ParseTrace, IgnoresOtherColumns) {
+  const auto trace = ParseTrace("submit_s,workload_id,gpus,note\n0,a,1,x\n", "t.csv");
+  EXPECT_TRUE(trace) << trace.error().message;
+}
+
 TEST(ParseTrace, ReadsUserAndClassOfATask) {
   const auto trace =
       ParseTrace("submit_s,workload_id,user,account,qos\n0,a,ada,vision,urgent\n1,a,,,\n", "t.csv");
@@ -173,6 +178,12 @@ TEST(ParseTrace, RefusesWithTheLine) {
       {"submit_s,workload_id\n", "t.csv: no tasks"},
       {"submit_s,gpus,duration_s,workload_id\n0,1,60,a\n",
        "t.csv: column 'duration_s' would be ignored; call it 'solo_s', or run 'carma trace map"},
+      {"submit_s,workload_id,solo_s,solo_s\n0,a,1,2\n",
+       "t.csv:1: two columns are named 'solo_s'; rename or remove one"},
+      {"submit_s,workload_id,sol_s\n0,a,60\n",
+       "t.csv: unknown column 'sol_s', did you mean solo_s? (rename or remove it)"},
+      {"submit_s,workload_id\n1,a,\n",
+       "t.csv:2: 3 columns, expected 2; remove the comma at the end"},
       {"submit_s\n0\n",
        "t.csv:1: no column 'workload_id' in the header (for a cluster trace, run 'carma trace "
        "map'"},
