@@ -66,14 +66,15 @@ std::string RunsCsv(std::span<const Metrics> runs) {
   for (const Line& line : Lines()) text += "," + line.key;
   text += ",executed,attempts,gpus,gpu_coverage";
   for (const std::string& name : bounds) text += "," + Cell("bound_s " + name);
-  text += ",provenance\n";
+  text += ",provenance,seed\n";
   for (const Metrics& run : runs) {
     text += Cell(run.label) + (run.simulated ? ",1" : ",0");
     for (const Line& line : Lines()) text += "," + Cell(line.value(run));
     text +=
         fmt::format(",{},{},{},{}", run.executed, run.attempts, run.gpus, Cell(run.gpu_coverage));
     for (const std::string& name : bounds) text += "," + Cell(BoundOf({run.label, {&run}}, name));
-    text += "," + Cell(run.provenance) + "\n";
+    text +=
+        fmt::format(",{},{}\n", Cell(run.provenance), run.seed ? std::to_string(*run.seed) : "");
   }
   return text;
 }

@@ -95,6 +95,7 @@ struct Metrics {
   std::string label;
   std::string provenance;
   bool simulated = false;
+  std::optional<std::uint64_t> seed;                                     // of a simulated run
   std::vector<std::pair<core::TaskState, std::int64_t>> tasks_by_state;  // in TaskState order
   std::int64_t tasks = 0;
   std::int64_t executed = 0;
@@ -138,6 +139,7 @@ struct Metrics {
     field("label", self.label, "", kNameRule);
     field("provenance", self.provenance, "", kNameRule);
     field("simulated", self.simulated);
+    field("seed", self.seed);
     field("tasks", self.tasks, "", kCountRule);
     field("executed", self.executed, "", kCountRule);
     field("oom_crashes", self.oom_crashes, "", kCountRule);

@@ -56,7 +56,7 @@ TEST(Reports, RoundTripThroughJson) {
 }
 
 TEST(Reports, MayConsistOfMetricsOnly) {
-  const Report report{.metrics = {.label = "kept", .trace_total_s = 7}, .run = {}};
+  const Report report{.metrics = {.label = "kept", .seed = 5, .trace_total_s = 7}, .run = {}};
   const auto read = ReportsFromJsonText(ToJsonText(report));
   ASSERT_TRUE(read);
   EXPECT_EQ(read->front().metrics, report.metrics);
@@ -186,6 +186,7 @@ TEST(Csv, HasARowForEachRunAndTask) {
   EXPECT_THAT(runs, StartsWith("label,simulated,trace_total_s,"));
   EXPECT_THAT(runs, HasSubstr("\"MAGM \"\"80 %\"\"\",1,"));
   EXPECT_THAT(runs, HasSubstr("\"'=cmd()\""));
+  EXPECT_THAT(runs, HasSubstr(",provenance,seed\n"));
   const std::string tasks = TasksCsv(reports);
   EXPECT_EQ(std::ranges::count(tasks, '\n'), 21);
   EXPECT_THAT(tasks, HasSubstr("\"line break\""));

@@ -227,6 +227,7 @@ Result<std::vector<SimOutcome>> RunAll(Context& context, const Prepared& prepare
     outcome.runs = std::move((*runs)[i]);
     for (std::size_t run = 0; run < outcome.runs.size(); ++run) {
       outcome.runs[run].label = outcome.policy.label;
+      outcome.runs[run].seed = load.seed + run;
       outcome.runs[run].provenance = OneRunLine(load, outcome.policy, load.seed + run);
     }
   }

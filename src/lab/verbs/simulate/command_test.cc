@@ -139,6 +139,23 @@ TEST_F(SimulateCommand, AnExperimentFileNamesItsPolicies) {
   EXPECT_THAT(Run({path, "--csv", "--json"}).err, HasSubstr("--csv excludes --json"));
 }
 
+TEST_F(SimulateCommand, RowsAndReportsNameTheirSeed) {
+  const std::vector<std::string> words = {"--policy", "magm", "--runs",  "2",
+                                          "--seed",   "7",    "--noise", "0.03"};
+  std::vector<std::string> csv = words, json = words;
+  csv.emplace_back("--csv");
+  json.emplace_back("--json");
+  const Ran ran = Run(csv);
+  const std::vector<std::string_view> lines = base::Split(ran.out, '\n');
+  ASSERT_EQ(lines.size(), 4u) << ran.out;
+  EXPECT_TRUE(lines[0].ends_with(",provenance,seed")) << lines[0];
+  EXPECT_TRUE(lines[1].ends_with("\",7")) << lines[1];
+  EXPECT_TRUE(lines[2].ends_with("\",8")) << lines[2];
+  const auto reports = report::ReportsFromJsonText(Run(json).out);
+  ASSERT_TRUE(reports) << reports.error().message;
+  EXPECT_EQ((*reports)[1].metrics.seed, 8u);
+}
+
 TEST_F(SimulateCommand, PoliciesStartFromAConfiguration) {
   const std::string path = Write("carma.toml",
                                  "[policy]\nmapper = \"first-fit\"\n"
