@@ -249,7 +249,8 @@ std::string MissingVerb(CLI::App& app, const CLI::App& verb) {
                      base::Join(known, ", "));
 }
 
-std::string MistakeText(CLI::App& app, const CLI::ParseError& error) {
+// path: the verb with its parents, such as "carma reserve list".
+std::string MistakeText(CLI::App& app, const CLI::ParseError& error, const std::string& path) {
   const CLI::App* verb = &app;
   while (!verb->get_subcommands().empty()) verb = verb->get_subcommands().front();
   if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) {
@@ -271,6 +272,12 @@ std::string MistakeText(CLI::App& app, const CLI::ParseError& error) {
                        ExampleOf(*verb));
   if (const std::size_t at = text.find(": At Most 1 required"); at != text.npos)
     return std::string(text.substr(0, at)) + ": given more than once";
+  constexpr std::string_view kExcludes = " excludes ";
+  if (const std::size_t at = text.find(kExcludes); at != text.npos) {
+    const std::string_view one = text.substr(0, at), other = text.substr(at + kExcludes.size());
+    return one == verb->get_name() ? fmt::format("{} takes no {}", path, other)
+                                   : fmt::format("{} cannot be combined with {}", one, other);
+  }
   constexpr std::string_view kConvert = "Could not convert: ", kIs = " = ";
   if (const std::size_t is = text.find(kIs); text.starts_with(kConvert) && is != text.npos)
     return fmt::format("{}: expected a number, not '{}', for example: {}",
@@ -300,7 +307,7 @@ int Tell(CLI::App& app, const CLI::ParseError& error, Context& context) {
     verb += " " + at->get_name();
   }
   std::fprintf(context.err, "carma: %s (see %s --help)\n",
-               base::Printable(MistakeText(app, error), 1000).c_str(), verb.c_str());
+               base::Printable(MistakeText(app, error, verb), 1000).c_str(), verb.c_str());
   return kExitUsage;
 }
 

@@ -82,6 +82,17 @@ TEST_F(App, MistakesOfTheCallerAreOneLineAndExitCodeTwo) {
   }
 }
 
+TEST_F(App, OptionsThatExcludeEachOtherAreNamed) {
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"reserve", "list", "--for", "ada"},
+        std::vector<std::string>{"reserve", "--for", "ada", "list"}}) {
+    EXPECT_EQ(Run(words).err,
+              "carma: carma reserve list takes no --for (see carma reserve list --help)\n");
+  }
+  EXPECT_EQ(Run({"usage", "--csv", "--json"}).err,
+            "carma: --csv cannot be combined with --json (see carma usage --help)\n");
+}
+
 TEST_F(App, AnInvalidNumberIsReportedWithAnExample) {
   EXPECT_THAT(Run({"reserve", "list", "--nope"}).err,
               ::testing::HasSubstr("(see carma reserve list --help)"));

@@ -136,7 +136,8 @@ TEST_F(SimulateCommand, AnExperimentFileNamesItsPolicies) {
   EXPECT_EQ(ran.exit_code, 0) << ran.err;
   EXPECT_EQ(std::ranges::count(ran.out, '\n'), 1 + 3 * 2) << "the flag wins";
   EXPECT_THAT(ran.out, AllOf(HasSubstr("alone"), HasSubstr("lug")));
-  EXPECT_THAT(Run({path, "--csv", "--json"}).err, HasSubstr("--csv excludes --json"));
+  EXPECT_THAT(Run({path, "--csv", "--json"}).err,
+              HasSubstr("--csv cannot be combined with --json"));
 }
 
 TEST_F(SimulateCommand, RowsAndReportsNameTheirSeed) {

@@ -363,7 +363,7 @@ TEST_F(TraceTools, RefusesInvalidRequests) {
       {{"sample", jobs, "--gpus", "0"}, "--gpus"},
       {{"map", jobs, "--mix", "light"}, "mix 'light': expected class shares"},
       {{"export", jobs, "--as", "pdf"}, "--as: expected jobs, tasks or script, not 'pdf'"},
-      {{"export", jobs, "--user", "ada"}, "excludes"},
+      {{"export", jobs, "--user", "ada"}, "trace cannot be combined with --user"},
       {{"export", jobs, "--command", "true"}, "--command: needs --as script"},
       {{"export", jobs, "--as", "script", "--command", "a\nb"}, "--command: expected one line"},
       {{"generate", "--tasks", "0"}, "--tasks"},
