@@ -1,11 +1,14 @@
 // estimate evaluate: measures the accuracy of the estimators on a data set.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <span>
 
+#include "base/csv.h"
 #include "base/json.h"
 #include "base/text.h"
 #include "base/try.h"
@@ -107,7 +110,8 @@ std::string TableOf(const std::vector<Evaluated>& all, const EvaluateFlags& flag
          fmt::format(
              "\nShares in %. UNDER, >5%, >10%: predicted more than 0, 5 or 10 % below the "
              "measurement.\nOVER: mean over-prediction. 1 GIB, 8 GIB: prediction and measurement "
-             "fall into the same class\nof this width. COVERED: runs within the {} % bound. BOUND "
+             "fall into the same class\nof this width. COVERED: runs within the {:g} % bound. "
+             "BOUND "
              "OVER: mean excess of that bound.\nNONE: runs without a prediction. OOM SEEN: "
              "censored runs predicted above {} MiB; no other\ncolumn counts them.\n",
              100 * flags.coverage, flags.card_mib);
@@ -137,12 +141,13 @@ std::string ClassesOf(const Evaluated& each) {
 
 std::string RowsOf(const std::string& name, const DataSet& set,
                    const std::vector<Outcome>& outcomes) {
-  std::string text = "estimator,model,batch,measured_mib,point_mib,bound_mib\n";
+  std::string text;
   for (std::size_t i = 0; i < outcomes.size(); ++i) {
     const Run& run = set.runs[i];
     if (run.censored || !outcomes[i].answer) continue;
-    text += fmt::format("{},{},{},{},{},{}\n", name, run.name, run.batch, run.measured_mib,
-                        outcomes[i].answer->point_mib, outcomes[i].answer->bound_mib);
+    text +=
+        fmt::format("{},{},{},{},{},{}\n", name, base::CsvCell(run.name), run.batch,
+                    run.measured_mib, outcomes[i].answer->point_mib, outcomes[i].answer->bound_mib);
   }
   return text;
 }
@@ -150,7 +155,7 @@ std::string RowsOf(const std::string& name, const DataSet& set,
 // The results of all chosen estimators.
 struct Evaluation {
   std::vector<Evaluated> all;
-  std::string rows;  // for --rows
+  std::string rows;  // for --rows, without the header
 };
 
 Result<Evaluation> EvaluateAll(const std::vector<const estimate::EstimatorEntry*>& chosen,
@@ -204,8 +209,24 @@ std::string TextOf(const std::vector<Evaluated>& all, const DataSet& set,
   return text;
 }
 
-void RunEvaluate(Context& context, const EvaluateFlags& flags) {
-  if (!flags.runs.empty() || !flags.models.empty()) return EvaluateRuns(context, flags);
+// The options that --runs and --calibrate each use.
+constexpr std::string_view kOfRuns[] = {"runs", "models", "by", "leave-out", "rows", "coverage"};
+constexpr std::string_view kOfEachFamily[] = {"layers",    "measured",  "catalogue",    "summaries",
+                                              "optimizer", "calibrate", "summary-only", "torchinfo",
+                                              "exact",     "coverage"};
+
+void RunEvaluate(Context& context, Syntax verb, const EvaluateFlags& flags) {
+  const bool of_runs = !flags.runs.empty() || !flags.models.empty();
+  if (of_runs || flags.calibrate == kEachFamily) {
+    std::span<const std::string_view> used = kOfEachFamily;
+    if (of_runs) used = kOfRuns;
+    for (const auto& [name, value] : verb.GivenOptions()) {
+      if (std::ranges::count(used, name) > 0) continue;
+      const char* const use = of_runs ? "--runs" : "--calibrate each";
+      return context.Fail(Invalid("--{} cannot be combined with {}", name, use).error());
+    }
+  }
+  if (of_runs) return EvaluateRuns(context, flags);
   for (const auto& [option, fields] :
        {std::pair("--by", &flags.by), std::pair("--leave-out", &flags.leave_out)}) {
     if (fields->empty() || *fields == "family") continue;
@@ -226,7 +247,8 @@ void RunEvaluate(Context& context, const EvaluateFlags& flags) {
   }
   Result<Evaluation> done = EvaluateAll(*chosen, *set, site, flags);
   if (!done) return context.Fail(done.error());
-  if (flags.rows) return Print(context, done->rows);
+  if (flags.rows)
+    return Print(context, "estimator,model,batch,measured_mib,point_mib,bound_mib\n" + done->rows);
   // Excludes estimators that do not apply to this kind of data (given, history).
   std::erase_if(done->all, [](const Evaluated& each) {
     return each.score.runs == 0 && each.score.censored_answered == 0;
@@ -313,15 +335,21 @@ void AddEvaluateCommand(Syntax estimate, Context& context) {
       "need neither and take --by benchmark.\n"
       "Every verb also takes --json and --socket PATH.");
   auto flags = std::make_shared<EvaluateFlags>();
-  verb.AddOption("--layers", "FILE", flags->layers, "the models' layer lists");
-  verb.AddOption("--measured", "FILE", flags->measured, "measurements of the same models");
-  verb.AddOption("--catalogue", "FILE", flags->catalogue,
-                 "task descriptions with summaries, instead of --layers and --measured");
+  const Option layers =
+      verb.AddOption("--layers", "FILE", flags->layers, "the models' layer lists");
+  const Option measured =
+      verb.AddOption("--measured", "FILE", flags->measured, "measurements of the same models");
+  const Option catalogue =
+      verb.AddOption("--catalogue", "FILE", flags->catalogue,
+                     "task descriptions with summaries, instead of --layers and --measured")
+          .Excludes(layers)
+          .Excludes(measured);
   verb.AddOption("--runs", "FILE", flags->runs,
                  "tables of measured runs, instead of layer lists; may be repeated");
   verb.AddOption("--models", "FILE", flags->models, "model sizes for --runs; may be repeated");
   verb.AddOption("--summaries", "DIR", flags->summaries,
-                 "summaries folder (default: summaries next to the catalogue)");
+                 "summaries folder (default: summaries next to the catalogue)")
+      .Needs(catalogue);
   verb.AddOption("-e,--estimator", "LIST", flags->estimators,
                  "only these estimators (default: all)");
   verb.AddOption("--optimizer", "NAME", flags->optimizer,
@@ -345,12 +373,13 @@ void AddEvaluateCommand(Syntax estimate, Context& context) {
                "use the bytes counted in a dry run instead of computing them");
   verb.AddFlag("--rows", flags->rows,
                "print the predictions as CSV instead, except those for censored runs");
-  verb.AddOption("--coverage", "SHARE", flags->coverage, "share of runs the bound should cover")
+  verb.AddOption("--coverage", "SHARE", flags->coverage,
+                 "share of runs the bound should cover (default: 0.95)")
       .Range(0.5, 0.999);
   verb.AddOption("--card", "MIB", flags->card_mib,
-                 "usable memory of the GPU used for the measurements")
+                 "usable memory of the GPU used for the measurements (default: 39500)")
       .Positive();
-  verb.OnRun([&context, flags] { RunEvaluate(context, *flags); });
+  verb.OnRun([&context, verb, flags] { RunEvaluate(context, verb, *flags); });
 }
 
 }  // namespace carma::cli

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/csv.h"
 #include "base/json.h"
 #include "base/text.h"
 #include "base/try.h"
@@ -52,6 +53,8 @@ struct Compared {
   Outcome outcome;
   std::string group;       // for --by
   estimate::LeftOut left;  // for --leave-out
+  std::string measured;    // for --rows: the cells before the prediction
+  std::string phase;       // and the cell after it: when the peak is reached, or an error
 };
 
 // Names the run's group after the values of the fields in `by`; empty if `by` is empty. Error
@@ -104,11 +107,15 @@ std::string TableOf(const std::vector<Evaluated>& all, double coverage) {
              100 * coverage);
 }
 
-// Quotes the text as a CSV cell.
-std::string Quoted(const std::string& text) {
-  std::string cell;
-  for (const char c : base::Printable(text, 300)) cell += c == '"' ? '\'' : c;
-  return cell;
+std::string RowsOf(const std::vector<Compared>& compared) {
+  std::string rows = "id,model,memory,measured_mib,point_mib,bound_mib,phase\n";
+  for (const Compared& each : compared) {
+    const std::optional<estimate::Answer>& answer = each.outcome.answer;
+    rows += fmt::format("{},{},{}\n", each.measured,
+                        answer ? fmt::format("{},{}", answer->point_mib, answer->bound_mib) : ",",
+                        each.phase);
+  }
+  return rows;
 }
 
 std::string TroublesOf(const TrainingRuns& set) {
@@ -126,7 +133,6 @@ void EvaluateTransformers(Context& context, const EvaluateFlags& flags) {
   const Result<TrainingRuns> set = estimate::ReadTrainingRuns(flags.runs, flags.models);
   if (!set) return context.Fail(NamedWrongly(set.error()));
   std::vector<Compared> compared;
-  std::string rows = "id,model,memory,measured_mib,point_mib,bound_mib,phase\n";
   for (const TrainingRun& run : set->runs) {
     const Result<TransformerEstimate> estimate = Ask(*set, run, flags.coverage);
     const Result<std::string> group = GroupOf(run, flags.by, "--by");
@@ -135,26 +141,27 @@ void EvaluateTransformers(Context& context, const EvaluateFlags& flags) {
     if (!left) return context.Fail(left.error());
     for (const estimate::MeasuredMemory& measured : run.measured) {
       Outcome outcome{.measured_mib = measured.mib};
-      rows +=
-          fmt::format("{},{},{},{},", run.id, run.model, base::WordOf(measured.kind), measured.mib);
       if (estimate) {
         const estimate::MemoryBound& bound = BoundOf(*estimate, measured.kind);
         outcome.answer = estimate::Answer{.point_mib = bound.point_mib,
                                           .bound_mib = bound.bound_mib,
                                           .coverage = flags.coverage,
                                           .method = "transformer"};
-        rows += fmt::format("{},{},{}\n", bound.point_mib, bound.bound_mib,
-                            base::WordOf(estimate->phase));
-      } else {
-        rows += fmt::format(",,\"{}\"\n", Quoted(estimate.error().message));
       }
       const bool varying = run.plan && run.plan->variable_length;
       compared.push_back(
-          {measured.kind, std::move(outcome), *group, {*left, varying ? "varying" : "fixed"}});
+          {measured.kind,
+           std::move(outcome),
+           *group,
+           {*left, varying ? "varying" : "fixed"},
+           fmt::format("{},{},{},{}", base::CsvCell(run.id), base::CsvCell(run.model),
+                       base::WordOf(measured.kind), measured.mib),
+           estimate ? std::string(base::WordOf(estimate->phase))
+                    : base::CsvCell(base::Printable(estimate.error().message, 300))});
     }
   }
-  if (flags.rows) return Print(context, rows);
   if (!flags.leave_out.empty()) LeaveOut(compared, flags.coverage);
+  if (flags.rows) return Print(context, RowsOf(compared));
   Groups<MemoryKind> groups;
   for (const Compared& each : compared) {
     groups[{each.kind, ""}].push_back(each.outcome);
@@ -226,6 +233,10 @@ std::string SweepTable(const std::vector<Evaluated>& all) {
 }
 
 void EvaluateSweeps(Context& context, const EvaluateFlags& flags) {
+  const bool grouped = !flags.by.empty() && flags.by != "benchmark";
+  if (grouped || !flags.leave_out.empty() || flags.coverage != kCoverage)
+    return context.Fail(
+        Invalid("batch sweeps take only --by benchmark, --rows and a coverage of 0.95").error());
   std::vector<SweepPoint> points;
   for (const std::string& file : flags.runs) {
     Result<std::vector<SweepPoint>> read = estimate::ReadSweeps(file);
@@ -236,8 +247,8 @@ void EvaluateSweeps(Context& context, const EvaluateFlags& flags) {
   if (flags.rows) {
     std::string rows = "asked,benchmark,measured,point,bound\n";
     for (const SweepAnswer& each : answers) {
-      rows += fmt::format("{},{},{},{},{}\n", base::WordOf(each.question), each.benchmark,
-                          each.measured, each.point, each.bound);
+      rows += fmt::format("{},{},{},{},{}\n", base::WordOf(each.question),
+                          base::CsvCell(each.benchmark), each.measured, each.point, each.bound);
     }
     return Print(context, rows);
   }

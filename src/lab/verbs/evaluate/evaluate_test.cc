@@ -93,8 +93,10 @@ TEST_F(Evaluations, CalibrateOnEachFamilyInTurn) {
 }
 
 TEST_F(Evaluations, WriteEveryPredictionOnRequest) {
-  const Ran ran = RunDataSet({"--rows", "-e", "faketensor"});
+  const Ran ran = RunDataSet({"--rows", "-e", "faketensor,structural"});
   EXPECT_THAT(ran.out, HasSubstr("faketensor,net,8,1770,"));
+  EXPECT_THAT(ran.out, HasSubstr("\nstructural,net,8,1770,"));
+  EXPECT_EQ(ran.out.rfind("estimator,"), 0U) << "one header";
 }
 
 TEST_F(Evaluations, RefuseUnreadableFiles) {
@@ -106,6 +108,11 @@ TEST_F(Evaluations, RefuseUnreadableFiles) {
       {{"--layers", "/nowhere", "--measured", Path("measured.csv")}, "/nowhere"},
       {{"--layers", Path("layers.jsonl"), "--measured", Path("layers.jsonl")}, "layers.jsonl"},
       {{"--catalogue", Path("measured.csv")}, "workload_id"},
+      {{"--catalogue", Path("measured.csv"), "--layers", Path("layers.jsonl")},
+       "--layers cannot be combined with --catalogue"},
+      {{"--catalogue", Path("measured.csv"), "--calibrate", "each", "--rows"},
+       "--rows cannot be combined with --calibrate each"},
+      {{"--summaries", "/tmp"}, "--summaries requires --catalogue"},
   };
   for (const auto& each : cases) {
     const Ran ran = Run(each.words);

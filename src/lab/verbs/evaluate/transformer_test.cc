@@ -135,6 +135,7 @@ TEST_F(Transformers, AreFoundInACommandAndInAScript) {
 }
 
 TEST_F(Transformers, ReportAMistakeInOneLineWithExitCodeTwo) {
+  Write("sweep.csv", "gpu,benchmark,batch,mem_mib_median\na,net,8,1000\n");
   Write("other.json", R"({"model_type":"rwkv"})");
   const struct {
     std::vector<std::string> words;
@@ -161,6 +162,12 @@ TEST_F(Transformers, ReportAMistakeInOneLineWithExitCodeTwo) {
        "none.csv"},
       {{"evaluate", "--runs", Path("runs.csv"), "--models", Path("models.csv"), "--by", "colour"},
        "--by: 'colour': expected one or more of source"},
+      {{"evaluate", "--runs", Path("runs.csv"), "--models", Path("models.csv"), "--exact"},
+       "--exact cannot be combined with --runs"},
+      {{"evaluate", "--runs", Path("sweep.csv"), "--by", "source"},
+       "batch sweeps take only --by benchmark"},
+      {{"evaluate", "--runs", Path("sweep.csv"), "--coverage", "0.9"},
+       "batch sweeps take only --by benchmark"},
   };
   for (const auto& each : cases) {
     const Ran ran = Run(each.words);
@@ -198,7 +205,12 @@ TEST_F(Transformers, AreComparedWithTablesOfRunsByDefinitionAndGroup) {
   EXPECT_THAT(text.out, HasSubstr("two,full"));
   std::vector<std::string> as_rows = words;
   as_rows.emplace_back("--rows");
-  EXPECT_THAT(Run(as_rows).out, HasSubstr("1,lab/small,allocated,2560,"));
+  const std::string lines = Run(as_rows).out;
+  EXPECT_THAT(lines, HasSubstr("1,lab/small,allocated,2560,"));
+  as_rows.insert(as_rows.end(), {"--leave-out", "source"});
+  const std::string left_out = Run(as_rows).out;
+  EXPECT_THAT(left_out, HasSubstr("1,lab/small,allocated,2560,"));
+  EXPECT_NE(left_out, lines) << "predicted from the other source";
 }
 
 }  // namespace
