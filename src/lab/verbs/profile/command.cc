@@ -250,14 +250,13 @@ class ProfileCall {
     for (const std::string& word : flags_.methods)
       options.methods.push_back(*base::FromWord<ProfileMethod>(word));
     const bool whole = std::ranges::any_of(lanes_, [](const Lane& lane) { return !lane.mig; });
-    const auto mps = std::ranges::find(options.methods, ProfileMethod::kMps);
-    if (mps != options.methods.end() && whole) {
+    if (std::ranges::count(options.methods, ProfileMethod::kMps) > 0 && whole) {
       const auto trial =
           task::TryMps({base::ExecutableDir() + "/carma-shim", settings_.mps_control, "", {}},
                        false, std::chrono::steady_clock::now() + settings_.mps_timeout);
       if (!trial) {
         Warn(context_, "skipped: mps: " + trial.error().message);
-        options.methods.erase(mps);
+        std::erase(options.methods, ProfileMethod::kMps);
       }
     }
     if (!flags_.watching) return options;

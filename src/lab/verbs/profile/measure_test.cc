@@ -41,6 +41,10 @@ TEST(Lanes, AreWholeGpusAndTheInstancesOfOneType) {
   const auto chosen = LanesOf(devices, std::vector<std::size_t>{4});
   ASSERT_TRUE(chosen);
   EXPECT_THAT((*chosen)[0].uuids, ElementsAre("GPU-b"));
+  const auto twice = LanesOf(devices, std::vector<std::size_t>{1, 4, 1, 4});
+  ASSERT_TRUE(twice);
+  ASSERT_THAT(*twice, SizeIs(2));
+  EXPECT_THAT((*twice)[0].uuids, ElementsAre("MIG-1"));
 }
 
 TEST(Lanes, LeaveOutFaultyGpusUnlessTheyAreNamed) {

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
+#include <set>
 
 #include "base/text.h"
 
@@ -112,11 +112,8 @@ std::optional<double> ExpectedS(
 
 Result<std::vector<Lane>> LanesOf(std::span<const gpu::DeviceInfo> devices,
                                   std::span<const std::size_t> chosen) {
-  std::vector<std::size_t> numbers(chosen.begin(), chosen.end());
-  if (chosen.empty()) {
-    numbers.resize(devices.size());
-    std::iota(numbers.begin(), numbers.end(), std::size_t{0});
-  }
+  std::set<std::size_t> numbers(chosen.begin(), chosen.end());  // a GPU named twice counts once
+  for (std::size_t i = 0; chosen.empty() && i < devices.size(); ++i) numbers.insert(i);
   std::vector<Lane> lanes;
   for (const std::size_t i : numbers) {
     if (i >= devices.size()) return NotFound("no GPU {}", i);

@@ -47,9 +47,11 @@ void AddProfileCommand(Syntax app, Context& context) {
       .Range(1, 100);
   verb.AddOption("--seconds", "S", flags->seconds,
                  "solo computing time of built-in workloads (default: 60; 300 on simulated GPUs)")
-      .Range(1.0, 86'400.0);
+      .Range(1.0, 86'400.0)
+      .Excludes(file);
   verb.AddOption("--python", "PROGRAM", flags->python,
-                 "Python with PyTorch, for built-in workloads (default: python3)");
+                 "Python with PyTorch, for built-in workloads (default: python3)")
+      .Excludes(file);
   verb.AddOption("--config", "FILE", flags->config,
                  "configuration file to use instead of the usual ones");
   verb.AddFlag("--beside-others", flags->beside_others,

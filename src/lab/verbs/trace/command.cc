@@ -21,7 +21,9 @@ std::pair<Syntax, std::shared_ptr<Flags>> AddSubVerb(Syntax trace, Context& cont
                                                      Result<Unit> (*run)(Context&, const Flags&)) {
   auto flags = std::make_shared<Flags>();
   const Syntax verb = trace.AddVerb(name, help);
-  verb.OnRun([&context, flags, run] {
+  verb.OnRun([&context, flags, run, word = std::string_view(name)] {
+    if (context.json && word != "info" && word != "replay")
+      return context.Fail(Invalid("--json: trace {} writes a trace", word).error());
     if (const Result<Unit> done = run(context, *flags); !done) context.Fail(done.error());
   });
   return {verb, flags};
@@ -29,16 +31,18 @@ std::pair<Syntax, std::shared_ptr<Flags>> AddSubVerb(Syntax trace, Context& cont
 
 // name: the option or argument for the trace file.
 Option AddSourceOptions(Syntax verb, JobSource& source, const char* name = "trace") {
+  const Option file = verb.AddOption(name, "FILE", source.path,
+                                     "cluster or task trace, - for standard input, or demo60");
   verb.AddOption("--format", "NAME", source.format,
-                 "trace format (default: detected): " + base::Join(trace::TraceFormats(), " "));
-  verb.AddFlag("--strict", source.strict, "fail on the first bad line");
-  return verb.AddOption(name, "FILE", source.path,
-                        "cluster or task trace, - for standard input, or demo60");
+                 "trace format (default: detected): " + base::Join(trace::TraceFormats(), " "))
+      .Needs(file);
+  verb.AddFlag("--strict", source.strict, "fail on the first bad line").Needs(file);
+  return file;
 }
 
-void AddCatalogueOption(Syntax verb, std::string& workloads) {
-  verb.AddOption("--workloads", "FILE", workloads,
-                 "workload catalogue (default: the built-in one)");
+Option AddCatalogueOption(Syntax verb, std::string& workloads) {
+  return verb.AddOption("--workloads", "FILE", workloads,
+                        "workload catalogue (default: the built-in one)");
 }
 
 void AddSeedOption(Syntax verb, std::uint64_t& seed) {
@@ -60,7 +64,8 @@ void AddReplay(Syntax trace, Context& context) {
       "--estimate", "NAME", flags->estimate,
       "memory estimate given to CARMA: oracle (default), horus, faketensor, gpumemnet, none");
   verb.AddOption("--memory", "N=SIZE", flags->memory,
-                 "make the N-th task request SIZE, as a user would, instead of its estimate");
+                 "make the N-th task request SIZE, as a user would, instead of its estimate")
+      .OneWord();
   verb.AddOption("--simtask", "PATH", flags->simtask,
                  "path of carma-simtask (default: next to carma)");
   verb.AddOption("--output-dir", "DIR", flags->output_dir,
@@ -149,8 +154,8 @@ void AddGenerate(Syntax trace, Context& context) {
       AddSubVerb(trace, context, "generate",
                  "Generate a trace of any length, fitted to a real one or to built-in defaults",
                  &RunTraceGenerate);
-  AddSourceOptions(verb, flags->fit, "--fit");
-  AddCatalogueOption(verb, flags->fit.workloads);
+  const Option fit = AddSourceOptions(verb, flags->fit, "--fit");
+  AddCatalogueOption(verb, flags->fit.workloads).Needs(fit);
   verb.AddOption("--tasks", "N", flags->tasks, "number of jobs (default: 60)")
       .Range(std::size_t{1}, trace::kMaxJobs);
   verb.AddOption("--mean-gap", "S", flags->mean_gap_s, "mean seconds between submissions")
@@ -174,12 +179,12 @@ void AddExport(Syntax trace, Context& context) {
   verb.AddOption("--as", "FORM", flags->as,
                  "jobs (CSV, default); tasks (CSV to replay or simulate) and script (sh) omit jobs "
                  "that never ran");
-  verb.AddOption(
-      "--estimate", "NAME", flags->estimate,
-      "memory requested in the script: oracle (default), horus, faketensor, gpumemnet, none");
+  verb.AddOption("--estimate", "NAME", flags->estimate,
+                 "with --as script: memory requested by tasks: oracle (default), horus, "
+                 "faketensor, gpumemnet, none");
   verb.AddOption(
       "--command", "LINE", flags->command,
-      "command that the script submits; {workload}, {gpus}, {duration_s} and {n} are replaced");
+      "with --as script: command to submit; {workload}, {gpus}, {duration_s} and {n} are replaced");
   verb.Footer(
       "  carma trace export > history.csv\n"
       "  carma trace export tasks.csv --as script > dispatch.sh\n"
@@ -195,7 +200,7 @@ void AddTraceCommand(Syntax app, Context& context) {
       "New traces go to standard output; their first lines describe their origin:\n"
       "  carma trace window cluster_job_log --from 2017-10-09 --to 2017-10-16 |\n"
       "    carma trace sample - --gpus 4 | carma trace map - > tasks.csv\n"
-      "Every verb also takes --json and --socket PATH.");
+      "Every verb also takes --socket PATH, and info and replay take --json.");
   AddInfo(trace, context);
   AddWindow(trace, context);
   AddSample(trace, context);

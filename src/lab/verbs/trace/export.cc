@@ -139,7 +139,8 @@ std::string SubmitLine(const LoadedJobs& loaded, const trace::Job& job, std::siz
 
 // Writes a `carma submit` line for each task, with `sleep` lines in between.
 Result<Unit> WriteScript(Context& context, const LoadedJobs& loaded, const ExportFlags& flags) {
-  const Result<std::string_view> estimate = trace::ParseEstimateSource(flags.estimate);
+  const Result<std::string_view> estimate =
+      trace::ParseEstimateSource(flags.estimate.empty() ? "oracle" : flags.estimate);
   if (!estimate) return Invalid("--estimate: " + estimate.error().message);
   CARMA_TRY(loaded.catalogue.CheckEstimates(*estimate));
   if (flags.command.find('\n') != std::string::npos) return Invalid("--command: expected one line");
@@ -161,8 +162,8 @@ Result<Unit> WriteScript(Context& context, const LoadedJobs& loaded, const Expor
 
 Result<Unit> RunTraceExport(Context& context, const ExportFlags& flags) {
   const bool history = flags.source.path.empty();
-  if (!flags.command.empty() && flags.as != "script")
-    return Invalid("--command: needs --as script");
+  if (flags.as != "script" && !(flags.command + flags.estimate).empty())
+    return Invalid("--command and --estimate need --as script");
   LoadedJobs loaded =
       CARMA_TRY(history ? LoadHistory(context, flags) : LoadJobs(context, flags.source));
   // Tasks and scripts are meant to be run, so they exclude jobs that never ran.

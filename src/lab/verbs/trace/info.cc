@@ -31,9 +31,9 @@ WorkloadFacts FactsOf(const LoadedJobs& loaded) {
   WorkloadFacts facts;
   for (const trace::Job& job : loaded.trace.jobs) {
     const auto workload = loaded.catalogue.Find(loaded.trace.workloads.Text(job.workload));
-    if (!workload) continue;
-    const std::string& weight_class = (*workload)->weight_class;
+    const std::string weight_class = workload ? (*workload)->weight_class : "unknown";
     ++facts.classes[weight_class.empty() ? "unclassed" : weight_class];
+    if (!workload) continue;
     for (const std::int64_t mib : (*workload)->memory_mib)
       facts.highest_mib = std::max(facts.highest_mib, mib);
   }
@@ -166,7 +166,8 @@ std::string ToText(const JobSource& source, const LoadedJobs& loaded, const JobS
   if (trace.workloads.size() > 1) {
     const WorkloadFacts workloads = FactsOf(loaded);
     row("Tasks", fmt::format("{} ({})", facts.jobs, CountsText(workloads.classes)));
-    row("Memory", "at most " + base::FormatMib(workloads.highest_mib) + " on one GPU");
+    if (workloads.highest_mib > 0)
+      row("Memory", "at most " + base::FormatMib(workloads.highest_mib) + " on one GPU");
   } else {
     std::string jobs = std::to_string(facts.jobs);
     if (facts.statuses.size() > 1 || !facts.statuses.contains("unknown"))

@@ -132,6 +132,8 @@ Result<Unit> RunTraceMap(Context& context, const MapFlags& flags) {
   std::vector<trace::ClassShare> mix = trace::MixFor(loaded.catalogue);
   if (!flags.mix.empty()) mix = CARMA_TRY(trace::ParseMix(flags.mix));
   const bool groups_as_users = flags.users == "vc";
+  if (groups_as_users && loaded.trace.vcs.size() == 1)
+    return Invalid("--users vc: the trace names no virtual clusters");
   const trace::MappedTasks mapped =
       CARMA_TRY(trace::MapJobs(loaded.trace, loaded.catalogue,
                                {.mix = mix,

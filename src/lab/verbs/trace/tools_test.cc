@@ -73,6 +73,14 @@ TEST_F(TraceTools, InfoShowsTheWorkloadsOfATaskTrace) {
   EXPECT_EQ((*facts)["highest_memory_mib"], 26'240);
 }
 
+TEST_F(TraceTools, InfoCountsWorkloadsThatTheCatalogueLacks) {
+  const std::string jobs =
+      File("j.csv", "submit_s,gpus,duration_s,workload_id\n0,1,5,mine\n1,1,5,mine\n2,1,5,\n");
+  const Ran text = Run({"info", jobs});
+  EXPECT_NE(text.out.find("Tasks        3 (3 unknown)\n"), std::string::npos) << text.out;
+  EXPECT_EQ(text.out.find("Memory"), std::string::npos) << text.out;
+}
+
 TEST_F(TraceTools, WindowAndSampleAcceptOtherWorkloads) {
   const std::string workloads =
       File("w.csv",
@@ -364,7 +372,14 @@ TEST_F(TraceTools, RefusesInvalidRequests) {
       {{"map", jobs, "--mix", "light"}, "mix 'light': expected class shares"},
       {{"export", jobs, "--as", "pdf"}, "--as: expected jobs, tasks or script, not 'pdf'"},
       {{"export", jobs, "--user", "ada"}, "trace cannot be combined with --user"},
-      {{"export", jobs, "--command", "true"}, "--command: needs --as script"},
+      {{"export", jobs, "--command", "true"}, "--command and --estimate need --as script"},
+      {{"export", jobs, "--estimate", "none"}, "--command and --estimate need --as script"},
+      {{"export", "--strict"}, "--strict requires trace"},
+      {{"generate", "--format", "helios"}, "--format requires --fit"},
+      {{"generate", "--workloads", "w.csv"}, "--workloads requires --fit"},
+      {{"map", undated, "--users", "vc"}, "--users vc: the trace names no virtual clusters"},
+      {{"replay", "--memory", "1=6G", "/nowhere.csv"}, "No such file"},
+      {{"map", jobs, "--json"}, "--json: trace map writes a trace"},
       {{"export", jobs, "--as", "script", "--command", "a\nb"}, "--command: expected one line"},
       {{"generate", "--tasks", "0"}, "--tasks"},
       {{"generate", "--fit", "demo60", "--tasks", "1000001"},

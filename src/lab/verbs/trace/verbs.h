@@ -61,8 +61,8 @@ struct ExportFlags {
   JobSource source;  // empty path: the daemon's history
   std::string user;  // owner of the daemon's tasks; empty: all users
   std::string as = "jobs";
-  std::string estimate = "oracle";
-  std::string command;  // empty: carma-simtask for workloads, sleep for other jobs
+  std::string estimate;  // empty: oracle
+  std::string command;   // empty: carma-simtask for workloads, sleep for other jobs
 };
 Result<Unit> RunTraceExport(Context& context, const ExportFlags& flags);
 
