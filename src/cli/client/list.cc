@@ -17,6 +17,7 @@
 namespace carma::cli {
 namespace {
 
+constexpr std::size_t kUsualEvents = 100;
 constexpr const char* kHoldingStates = "launching,running,stopping";
 constexpr const char* kUnfinishedStates = "submitted,estimating,queued,launching,running,stopping";
 
@@ -181,9 +182,13 @@ Result<Unit> RunHistory(Context& context, const HistoryFlags& flags) {
   ShowEach(
       context, wanted,
       [&](const std::optional<std::uint64_t>& task) {
-        return ListEvents(context.client(), {.task = task, .limit = flags.limit});
+        return ListEvents(context.client(),
+                          {.task = task, .limit = flags.limit.value_or(kUsualEvents)});
       },
       [&](const std::vector<api::EventView>& events) {
+        if (!flags.limit && events.size() == kUsualEvents)
+          Warn(context,
+               fmt::format("only the last {} events are shown; see --limit", kUsualEvents));
         return EventLines(events, gpus, ScreenOf(context.out));
       });
   return Unit{};

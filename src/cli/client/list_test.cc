@@ -153,5 +153,18 @@ TEST_F(App, SeveralTasksAreOneJsonList) {
   EXPECT_EQ(Run({"show", "9", "--json"}).out, "");
 }
 
+TEST_F(App, HistoryWarnsThatOlderEventsAreOmitted) {
+  daemon_.On("GET /v1/events", [](const api::Request& request) {
+    Json events = Json::array();
+    for (int i = 0; i < std::stoi(*request.Query("limit")); ++i)
+      events.push_back(ToJson(api::EventView{.what = "submitted"}));
+    return JsonAnswer({{"events", events}});
+  });
+  EXPECT_EQ(Run({"history"}).err,
+            "carma: warning: only the last 100 events are shown; see --limit\n");
+  EXPECT_EQ(Run({"history", "--limit", "200"}).err, "");
+  EXPECT_EQ(Run({"history", "--json"}).err, "");
+}
+
 }  // namespace
 }  // namespace carma::cli

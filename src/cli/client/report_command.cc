@@ -1,6 +1,7 @@
 // `carma report`: reports what ended tasks used and how long they waited, and compares reports.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 
 #include "base/calendar.h"
@@ -103,6 +104,8 @@ void Output(Context& context, const ReportFlags& flags, const std::vector<Report
     for (const Report& each : reports) texts.push_back(report::ToJsonText(each));
     return Print(context, (texts.size() == 1 ? texts.front() : JsonList(texts)) + "\n");
   }
+  if (flags.tasks && std::ranges::any_of(reports, [](const Report& each) { return !each.run; }))
+    Warn(context, "reports without a record (carma simulate --json --record) have no task rows");
   if (flags.csv)
     return Print(context, flags.tasks ? report::TasksCsv(reports) : report::RunsCsv(metrics));
   Print(context,

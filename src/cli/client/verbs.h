@@ -126,7 +126,7 @@ Result<Unit> RunShow(Context& context, const std::vector<std::string>& tasks);
 Result<Unit> RunExplain(Context& context, const std::vector<std::string>& tasks);
 struct HistoryFlags {
   std::vector<std::string> tasks;  // empty for all events
-  std::size_t limit = 100;
+  std::optional<std::uint64_t> limit;
 };
 Result<Unit> RunHistory(Context& context, const HistoryFlags& flags);
 
