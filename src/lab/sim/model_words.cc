@@ -4,6 +4,7 @@
 #include <iterator>
 #include <optional>
 
+#include "base/suggest.h"
 #include "base/text.h"
 
 namespace carma::sim {
@@ -107,8 +108,12 @@ std::span<const ModelWord> ModelWords() {
 
 Result<Unit> SetModelWord(RunOptions& options, std::string_view name, std::string_view value) {
   const auto* word = std::ranges::find(kWords, name, &ModelWord::name);
-  if (word == std::end(kWords))
-    return Invalid("unknown model option: {}", base::Printable(name, 80));
+  if (word == std::end(kWords)) {
+    std::vector<std::string> known;
+    for (const ModelWord& each : kWords) known.emplace_back(each.name);
+    return Invalid("{}: unknown keyword{}", base::Printable(name, 80),
+                   base::Suggestion(name, known));
+  }
   if (word->set(options, value)) return Unit{};
   return Invalid("{}: expected {}, not '{}'", name, word->type, base::Printable(value, 60));
 }

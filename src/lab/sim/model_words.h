@@ -39,7 +39,7 @@ struct ModelWord {
 };
 std::span<const ModelWord> ModelWords();
 
-// Returns kInvalid "unknown model option: …" or "memory_ramp: expected time span, not 'x'".
+// Returns kInvalid "memry: unknown keyword" or "memory_ramp: expected time span, not 'x'".
 Result<Unit> SetModelWord(RunOptions& options, std::string_view name, std::string_view value);
 
 }  // namespace carma::sim

@@ -38,9 +38,9 @@ TEST(ModelWords, SetTheirOption) {
   EXPECT_EQ(options.interference.mps_oversubscription, 0.05);
   EXPECT_EQ(options.time_slot, base::Duration{7'200'000});
 
-  const auto unknown = SetModelWord(options, "memry", "1");
-  ASSERT_FALSE(unknown);
-  EXPECT_EQ(unknown.error().message, "unknown model option: memry");
+  EXPECT_EQ(SetModelWord(options, "memory_frst", "1").error().message,
+            "memory_frst: unknown keyword, did you mean memory_first?");
+  EXPECT_EQ(SetModelWord(options, "magic", "1").error().message, "magic: unknown keyword");
   EXPECT_EQ(SetModelWord(options, "memory_first", "2").error().message,
             "memory_first: expected share from 0 to 1, not '2'");
 }

@@ -9,21 +9,18 @@
 #include "estimate/estimator.h"
 #include "lab/sim/model_words.h"
 #include "lab/trace/job_reader.h"
+#include "lab/verbs/simulate/policy_words.h"
 
 namespace carma::cli {
 namespace {
 
 using Words = std::vector<std::string>;
 
-// The mappers, and the configuration keys that a simulated policy accepts.
-Words PolicyWords() {
+// The mappers, and the keywords that a simulated policy accepts.
+Words SimulatedPolicy() {
   Words words = NamesOf(core::Mappers());
   words.emplace_back(config::kAutoMapper);
-  for (const std::string& key : NamesOf(config::Keys())) {
-    for (const std::string_view section : {"policy.", "recovery.", "monitor."}) {
-      if (key.starts_with(section)) words.push_back(key.substr(section.size()) + "=");
-    }
-  }
+  for (const std::string& name : PolicyWordNames()) words.push_back(name + "=");
   return words;
 }
 
@@ -48,7 +45,7 @@ constexpr ChoiceRow kRows[] = {
     {"estimate evaluate", "--by", true, nullptr,
      "source,family,model,method,quantisation,parallel,gpus"},
     {"simulate", "--estimator", false, &SimulatedEstimators},
-    {"simulate", "--policy", true, &PolicyWords},
+    {"simulate", "--policy", true, &SimulatedPolicy},
     {"simulate", "--model", true, &SimulatedWorld},
     {"simulate", "--history", false, nullptr, "none,run,runs"},
     {"simulate", "--collocation", false, nullptr, "mps,streams,mig,exclusive"},

@@ -42,6 +42,8 @@ TEST(Lab, CompletesTheValuesOfOptions) {
                              "collocation.method", "predicted"}) {
       EXPECT_NE(ran.out.find(word), std::string::npos) << shell << " " << word;
     }
+    EXPECT_NE(ran.out.find("estimator_sigma="), std::string::npos) << shell;
+    EXPECT_EQ(ran.out.find("ewma="), std::string::npos) << "no policy accepts it";
   }
 }
 

@@ -282,7 +282,7 @@ void PrintTable(Context& context, const Prepared& prepared,
   std::string text = fmt::format(
       "Simulated: {} of {} on {}, {} each", base::Counted(std::ssize(prepared.arrivals), "task"),
       base::Printable(load.trace, 80), load.server, base::Counted(load.runs, "run"));
-  if (load.noise > 0) text += fmt::format(", {:.0f} % noise on durations", load.noise * 100);
+  if (load.noise > 0) text += fmt::format(", {:g} % noise on durations", load.noise * 100);
   const Screen screen = ScreenOf(context.out);
   text = WrapTo(ResultOf(outcomes), screen) + "\n\n" + WrapTo(text, screen);
   text += "\n\n" + SimTable(outcomes, screen);

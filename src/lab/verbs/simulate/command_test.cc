@@ -98,6 +98,8 @@ TEST_F(SimulateCommand, WarnsOfRunsThatRepeatEachOther) {
             "durations\n");
   EXPECT_EQ(Run({"--runs", "2", "--policy", "magm", "--noise", "0.03"}).err, "");
   EXPECT_EQ(Run({"--policy", "magm"}).err, "");
+  EXPECT_THAT(Run({"--policy", "magm", "--noise", "0.005"}).out,
+              HasSubstr("1 run each, 0.5 % noise on durations"));
 }
 
 TEST_F(SimulateCommand, PrintsAListOfReportsAsJson) {
@@ -285,6 +287,8 @@ TEST_F(SimulateCommand, ValidateReplaysAMeasuredRun) {
   EXPECT_THAT(Run({"validate", "--tasks", tasks, "--least", "90m"}).out,
               HasSubstr("1 that ran for at least"));
   EXPECT_EQ(Run({"validate", "--tasks", tasks, "--least", "soon"}).exit_code, kExitUsage);
+  EXPECT_THAT(Run({"validate", "--tasks", tasks, "--runs", "3"}).err,
+              HasSubstr("--runs requires --trace"));
   EXPECT_EQ(Run({"--policy", "lug", "validate", "--tasks", tasks}).exit_code, kExitUsage);
   const Ran unknown = Run({"validate", "--trace", Write("t.csv", "submit_s,workload_id\n0,x\n")});
   EXPECT_EQ(unknown.exit_code, kExitUsage);

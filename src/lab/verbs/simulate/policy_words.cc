@@ -32,7 +32,7 @@ struct Word {
   PolicyWordInfo info;
   // Returns false if the value does not match `type`.
   bool (*set)(Draft&, const std::string& value) = nullptr;
-  const char* key = nullptr;  // configuration key that replaces `set`
+  const char* key = nullptr;  // configuration key that replaces `set` and the type
 };
 
 using sim::Set;
@@ -133,8 +133,7 @@ constexpr Word kWords[] = {
       "which finished tasks the estimator learns from: none, those of the same run, or those of "
       "all runs so far; default: run, unless estimate.history is false"},
      SetHistory},
-    {.info = {"coverage", "0, or a share from 0.5 to 0.999",
-              "share of runs that a promise should cover, like estimate.coverage"},
+    {.info = {"coverage", "", "share of runs that a promise should cover, like estimate.coverage"},
      .key = "estimate.coverage"},
     {{"estimator_sigma", "number from 0 to 5",
       "random error of estimates: a factor exp(N(bias, sigma))"},
@@ -161,21 +160,20 @@ constexpr Word kWords[] = {
       "random error of the run times that durations=true provides"},
      Sets<AT(estimates.duration_sigma), 0, 5>},
     {{"collocation", "exclusive, streams, mps or mig", "how tasks share a GPU"}, SetCollocation},
-    {.info = {"streams_sm_cap", "fraction above 0 and at most 1, or false",
+    {.info = {"streams_sm_cap", "",
               "SM cap with collocation=streams or share_mig; replaces sm_cap"},
      .key = "collocation.streams_sm_cap"},
-    {.info = {"streams_tasks", "whole number from 1 to 48",
+    {.info = {"streams_tasks", "",
               "tasks per GPU with collocation=streams or share_mig; replaces max_tasks_per_gpu"},
      .key = "collocation.streams_tasks"},
     {{"mig_instances", "1, 2, 3 or 7", "number of instances per GPU with collocation=mig"},
      Sets<AT(mig_instances), 1, 7>},
-    {.info = {"share_mig", "true or false",
-              "allow several tasks per instance with collocation=mig"},
+    {.info = {"share_mig", "", "allow several tasks per instance with collocation=mig"},
      .key = "collocation.share_mig"},
-    {.info = {"mps_memory_limit", "true or false",
+    {.info = {"mps_memory_limit", "",
               "with collocation=mps: limit each task to its promise plus a margin; default: true"},
      .key = "collocation.mps_memory_limit"},
-    {.info = {"mps_servers", "gpu, user or shared",
+    {.info = {"mps_servers", "",
               "one MPS server per GPU (tasks on several GPUs then take turns), per user or for all "
               "users"},
      .key = "collocation.mps_servers"},
@@ -209,14 +207,14 @@ constexpr Word kWords[] = {
      Sets<AT(above.requeue_delay)>},
     {{"report_every", "time span", "with cluster=asked: maximum age of the servers' reports"},
      Sets<AT(above.report_every)>},
-    {.info = {"published", "thesis, v2 or false", "use the published system's rules and pauses"},
+    {.info = {"published", "", "use the published system's rules and pauses"},
      .key = "policy.published"},
     {{"max_recoveries", "number from 0 to 1000",
       "maximum number of retries after running out of memory"},
      Sets<AT(max_recoveries), 0, 1000>},
-    {.info = {"sample_period", "time span", "time between samples of each GPU"},
+    {.info = {"sample_period", "", "time between samples of each GPU"},
      .key = "monitor.sample_period"},
-    {.info = {"window", "time span", "averaging window for SM activity"}, .key = "monitor.window"},
+    {.info = {"window", "", "averaging window for SM activity"}, .key = "monitor.window"},
     {{"sampling", "on-demand, periodic or none", "when the monitor takes samples"}, SetSampling},
     {{"sample_delay", "time span", "delay from a reading to its arrival at the scheduler"},
      Sets<AT(monitor.delay)>},
@@ -231,6 +229,10 @@ const Word* FindWord(std::string_view name) {
   return found == std::end(kWords) ? nullptr : found;
 }
 
+std::string_view TypeOf(const Word& word) {
+  return word.key ? std::string_view(config::FindKey(word.key)->type) : word.info.type;
+}
+
 // Finds a configuration key by its name with or without the section.
 const config::Key* FindPolicyKey(const std::string& name) {
   for (const char* section : kSections) {
@@ -242,27 +244,15 @@ const config::Key* FindPolicyKey(const std::string& name) {
   return nullptr;
 }
 
-std::vector<std::string> KnownNames() {
-  std::vector<std::string> names;
-  for (const Word& word : kWords) names.emplace_back(word.info.name);
-  for (const config::Key& key : config::AllKeys()) {
-    for (const char* section : kSections) {
-      if (key.name.starts_with(section))
-        names.push_back(key.name.substr(std::string_view(section).size()));
-    }
-  }
-  return names;
-}
-
 Result<Unit> Apply(const PolicyWord& word, Draft& draft) {
   if (const Word* known = FindWord(word.key)) {
     const bool set = known->key ? config::FindKey(known->key)->set(draft.settings, word.value)
                                 : known->set(draft, word.value);
-    return set ? Result<Unit>(Unit{}) : Unexpected(word, known->info.type);
+    return set ? Result<Unit>(Unit{}) : Unexpected(word, TypeOf(*known));
   }
   const config::Key* key = FindPolicyKey(word.key);
   if (key == nullptr) {
-    const std::optional<std::string> near = base::DidYouMean(word.key, KnownNames(), 3);
+    const std::optional<std::string> near = base::DidYouMean(word.key, PolicyWordNames(), 3);
     return Invalid("{}: {}: unknown policy keyword{}", word.where, base::Printable(word.key, 80),
                    near ? ", did you mean " + *near + "?" : "");
   }
@@ -388,8 +378,20 @@ std::vector<std::vector<PolicyWord>> DefaultPolicies(const std::vector<std::stri
 
 std::vector<PolicyWordInfo> PolicyWords() {
   std::vector<PolicyWordInfo> all;
-  for (const Word& word : kWords) all.push_back(word.info);
+  for (const Word& word : kWords) all.push_back({word.info.name, TypeOf(word), word.info.meaning});
   return all;
+}
+
+std::vector<std::string> PolicyWordNames() {
+  std::vector<std::string> names;
+  for (const Word& word : kWords) names.emplace_back(word.info.name);
+  for (const config::Key& key : config::AllKeys()) {
+    for (const char* section : kSections) {
+      if (key.name.starts_with(section) && FindWord(key.name) == nullptr)
+        names.push_back(key.name.substr(std::string_view(section).size()));
+    }
+  }
+  return names;
 }
 
 Result<SimPolicy> MakePolicy(const config::Settings& base, const std::vector<PolicyWord>& words) {

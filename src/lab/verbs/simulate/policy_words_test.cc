@@ -109,7 +109,7 @@ TEST(SimPolicy, UsesTheDaemonsMpsServers) {
   EXPECT_TRUE(PolicyOf("auto,mps_servers=gpu").options.policy.gangs_take_turns);
   EXPECT_FALSE(PolicyOf("magm,published=v2").options.policy.gangs_take_turns);
   EXPECT_THAT(Complaint("magm,mps_servers=task"),
-              HasSubstr("mps_servers: expected gpu, user or shared"));
+              HasSubstr("mps_servers: expected \"user\", \"gpu\" or \"shared\""));
 }
 
 TEST(SimPolicy, KeepsAConfigurationThatLearnsNothing) {
@@ -186,6 +186,8 @@ TEST(SimPolicy, ErrorsNameThePlaceAndTheExpectedForm) {
   EXPECT_THAT(Complaint("magm,sm_cap=1.5"), HasSubstr("--policy: sm_cap: expected fraction"));
   EXPECT_THAT(Complaint("bogus"), HasSubstr("--policy: mapper: expected"));
   EXPECT_THAT(Complaint("magm,smcap=0.8"), HasSubstr("did you mean sm_cap?"));
+  EXPECT_THAT(Complaint("magm,window=1ms"),
+              HasSubstr("window: expected time span with unit, from"));
   EXPECT_THAT(Complaint("magm,collocation=mpss"), HasSubstr("expected exclusive, streams, mps"));
   EXPECT_THAT(Complaint("magm,share_mig=perhaps"), HasSubstr("share_mig: expected true or false"));
   EXPECT_THAT(Complaint("magm,socket=/x"), HasSubstr("unknown policy keyword"));

@@ -85,7 +85,7 @@ Result<Part> ValidateTrace(Context& context, const ValidateFlags& flags,
   auto comparisons = sim::Validate(*published, cluster, arrivals, options);
   line.End();
   if (!comparisons) return std::unexpected(comparisons.error());
-  return Part{fmt::format("{}: {} of each policy simulated, with {:.0f} % noise on durations",
+  return Part{fmt::format("{}: {} of each policy simulated, with {:g} % noise on durations",
                           sim::PublishedTraceName(*published), base::Counted(flags.runs, "run"),
                           flags.noise * 100),
               *std::move(comparisons)};
@@ -256,16 +256,18 @@ void AddSimulateValidate(Syntax simulate, Context& context) {
   auto flags = std::make_shared<ValidateFlags>();
   const Syntax verb =
       simulate.AddVerb("validate", "Compare the simulator with published and measured figures");
-  verb.AddOption("--trace", "FILE", flags->traces,
-                 "a trace of the published evaluation (heavy60, mix90, t1); may be repeated")
-      .OneWord();
-  verb.AddOption("--tasks", "FILE", flags->tasks,
-                 "CSV of a measured run: task_no, workload_id, gpu, start_s, end_s, "
-                 "slowdown; may be repeated")
-      .OneWord();
+  const Option trace =
+      verb.AddOption("--trace", "FILE", flags->traces,
+                     "a trace of the published evaluation (heavy60, mix90, t1); may be repeated")
+          .OneWord();
+  const Option tasks = verb.AddOption("--tasks", "FILE", flags->tasks,
+                                      "CSV of a measured run: task_no, workload_id, gpu, start_s, "
+                                      "end_s, slowdown; may be repeated")
+                           .OneWord();
   verb.AddOption(
-      "--least", "SPAN", flags->least,
-      "minimum run time for a --tasks task to count towards the agreement (default: 10m)");
+          "--least", "SPAN", flags->least,
+          "minimum run time for a --tasks task to count towards the agreement (default: 10m)")
+      .Needs(tasks);
   verb.AddOption("--pairs", "FILE", flags->pairs,
                  "CSV of measured pairs: speed1, speed2 (relative to running alone), u1, m1, u2, "
                  "m2 (GPU and memory utilisation in percent when running alone), method (streams, "
@@ -274,12 +276,15 @@ void AddSimulateValidate(Syntax simulate, Context& context) {
   verb.AddOption("--workloads", "FILE", flags->workloads,
                  "catalogue of the tasks' workloads (default: the built-in one)");
   verb.AddOption("--runs", "N", flags->runs, "runs of each policy (default: 40)")
-      .Range(1, kMaxSimRuns);
+      .Range(1, kMaxSimRuns)
+      .Needs(trace);
   verb.AddOption("--noise", "SIGMA", flags->noise,
                  "sigma of the random factor on durations (default: 0.03)")
-      .Range(0.0, 1.0);
+      .Range(0.0, 1.0)
+      .Needs(trace);
   verb.AddOption("--seed", "S", flags->seed, "seed of the first run (default: 1)")
-      .Range(std::int64_t{0}, INT64_MAX);
+      .Range(std::int64_t{0}, INT64_MAX)
+      .Needs(trace);
   verb.Footer(
       "Without a trace, only the models are compared. Exit code: 1 if required figures disagree.\n"
       "  carma simulate validate --trace heavy60.csv --workloads catalog.csv");
