@@ -3,6 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <string>
+#include <vector>
+
+#include "base/text.h"
 
 namespace carma::estimate {
 namespace {
@@ -57,6 +61,23 @@ std::span<const EstimatorEntry> Estimators() {
 const EstimatorEntry* FindEstimator(std::string_view name) {
   const auto* found = std::ranges::find(kEstimators, name, &EstimatorEntry::name);
   return found == std::end(kEstimators) ? nullptr : found;
+}
+
+Result<std::vector<const EstimatorEntry*>> ChosenEstimators(std::string_view names) {
+  std::vector<const EstimatorEntry*> chosen;
+  std::vector<std::string> known;
+  for (const EstimatorEntry& entry : kEstimators) {
+    known.emplace_back(entry.name);
+    if (names.empty() || names == "all") chosen.push_back(&entry);
+  }
+  if (!chosen.empty()) return chosen;
+  for (const std::string_view name : base::Split(names, ',')) {
+    chosen.push_back(FindEstimator(base::ToLower(base::Trim(name))));
+    if (chosen.back() == nullptr)
+      return Invalid("'{}': expected all, or one or more of {}", base::Printable(name, 40),
+                     base::Join(known, ","));
+  }
+  return chosen;
 }
 
 }  // namespace carma::estimate

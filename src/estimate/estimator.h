@@ -135,5 +135,8 @@ struct EstimatorEntry {
 // All estimators; "auto" is the first.
 std::span<const EstimatorEntry> Estimators();
 const EstimatorEntry* FindEstimator(std::string_view name);
+// The estimators in a comma-separated list; "" and "all" mean all. Returns kInvalid if a name is
+// unknown.
+Result<std::vector<const EstimatorEntry*>> ChosenEstimators(std::string_view names);
 
 }  // namespace carma::estimate

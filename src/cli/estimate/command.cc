@@ -121,23 +121,6 @@ estimate::Site SiteOf(const api::KnowledgeView& view, const std::string& gpu_typ
 
 // ---- the estimators ----
 
-Result<std::vector<const estimate::EstimatorEntry*>> Chosen(const std::string& names) {
-  std::vector<const estimate::EstimatorEntry*> chosen;
-  if (names.empty() || names == "all") {
-    for (const estimate::EstimatorEntry& entry : estimate::Estimators()) chosen.push_back(&entry);
-    return chosen;
-  }
-  for (const std::string_view name : base::Split(names, ',')) {
-    const estimate::EstimatorEntry* entry =
-        estimate::FindEstimator(base::ToLower(base::Trim(name)));
-    if (entry == nullptr)
-      return Invalid("--estimator: '{}': expected all, or one or more of {}",
-                     base::Printable(name, 40), base::Join(NamesOf(estimate::Estimators()), ","));
-    chosen.push_back(entry);
-  }
-  return chosen;
-}
-
 // Returns the summary that --run produced. Otherwise reads the file that the user named or that was
 // found.
 estimate::Summary SummaryOf(const EstimateFlags& flags,
@@ -171,7 +154,8 @@ void AddKnowledge(Context& context, estimate::Question& question, estimate::Hist
 }
 
 Result<Unit> RunEstimate(Context& context, const EstimateFlags& flags) {
-  const auto chosen = CARMA_TRY(Chosen(flags.estimators));
+  const auto chosen =
+      CARMA_TRY(base::Wrap(estimate::ChosenEstimators(flags.estimators), "--estimator"));
   std::optional<Result<std::string>> ran;
   if (flags.run) ran = RunScript(context.words, flags.gpus);
   if (ran && !*ran && ran->error().code == ErrorCode::kInvalid)

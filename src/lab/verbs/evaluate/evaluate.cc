@@ -54,21 +54,6 @@ Result<DataSet> Read(const EvaluateFlags& flags) {
                                  flags.summaries.empty() ? beside : flags.summaries, options);
 }
 
-Result<std::vector<const estimate::EstimatorEntry*>> Chosen(const std::string& names) {
-  std::vector<const estimate::EstimatorEntry*> chosen;
-  for (const estimate::EstimatorEntry& entry : estimate::Estimators()) {
-    if (names.empty() || names == "all") chosen.push_back(&entry);
-  }
-  if (!chosen.empty()) return chosen;
-  for (const std::string_view name : base::Split(names, ',')) {
-    const auto* entry = estimate::FindEstimator(base::ToLower(base::Trim(name)));
-    if (entry == nullptr)
-      return Invalid("--estimator: unknown estimator '" + base::Printable(name, 40) + "'");
-    chosen.push_back(entry);
-  }
-  return chosen;
-}
-
 // The accuracy of SM activity guessed from multiply-adds, if the data set has measured values.
 struct ActivityScore {
   std::size_t runs = 0;
@@ -234,7 +219,7 @@ void RunEvaluate(Context& context, Syntax verb, const EvaluateFlags& flags) {
                                 base::Printable(*fields, 40))
                             .error());
   }
-  const auto chosen = Chosen(flags.estimators);
+  const auto chosen = base::Wrap(estimate::ChosenEstimators(flags.estimators), "--estimator");
   if (!chosen) return context.Fail(chosen.error());
   const Result<DataSet> set = Read(flags);
   if (!set) return context.Fail(NamedWrongly(set.error()));

@@ -119,7 +119,8 @@ TEST_F(Evaluations, RefuseUnreadableFiles) {
     EXPECT_NE(ran.exit_code, 0);
     EXPECT_THAT(ran.err, HasSubstr(each.expected));
   }
-  EXPECT_EQ(RunDataSet({"-e", "oracle"}).exit_code, 2);
+  EXPECT_THAT(RunDataSet({"-e", "oracle"}).err,
+              HasSubstr("--estimator: 'oracle': expected all, or one or more of auto,structural"));
   EXPECT_EQ(RunDataSet({"--optimizer", "magic"}).exit_code, 2);
   EXPECT_EQ(RunDataSet({"--calibrate", "others"}).exit_code, 2);
 }
