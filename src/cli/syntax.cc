@@ -9,6 +9,7 @@
 #include <type_traits>
 
 #include "base/text.h"
+#include "base/try.h"
 
 namespace carma::cli {
 namespace {
@@ -152,6 +153,15 @@ Option Syntax::AddParsed(const std::string& names, const std::string& value,
       throw CLI::ValidationError(names, taken.error().message);
   };
   return Typed(app_->add_option_function<std::string>(names, check, help), value);
+}
+
+Option Syntax::AddSpan(const std::string& names, std::optional<base::Duration>& span,
+                       const std::string& help) const {
+  const auto take = [&span](const std::string& text) -> Result<Unit> {
+    span = CARMA_TRY(base::ParseSpan(text));
+    return Unit{};
+  };
+  return AddParsed(names, "SPAN", take, help);
 }
 
 Option Syntax::AddOption(const std::string& names, const std::string& value,

@@ -4,11 +4,13 @@
 
 #include <cstddef>
 #include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "base/result.h"
+#include "base/time.h"
 #include "cli/choices.h"
 
 namespace CLI {
@@ -74,6 +76,8 @@ class Syntax {
   Option AddParsed(const std::string& names, const std::string& value,
                    std::function<Result<Unit>(const std::string&)> take,
                    const std::string& help) const;
+  Option AddSpan(const std::string& names, std::optional<base::Duration>& span,
+                 const std::string& help) const;
   // The values of this option are only available from GivenOptions().
   Option AddOption(const std::string& names, const std::string& value,
                    const std::string& help) const;

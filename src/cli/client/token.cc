@@ -17,19 +17,15 @@ constexpr std::size_t kMaxTokenName = 60;  // bytes
 
 struct CreateFlags {
   std::string name;
-  std::string expires;
+  std::optional<base::Duration> life;
 };
 
 Result<Unit> RunCreate(Context& context, const CreateFlags& flags) {
   if (flags.name.size() > kMaxTokenName)
     return Invalid("token name: expected at most {} bytes", kMaxTokenName);
-  std::optional<base::Duration> life;
-  if (!flags.expires.empty()) {
-    life = CARMA_TRY(base::Wrap(base::ParseSpan(flags.expires), "--expires"));
-    if (*life < std::chrono::minutes(1) || *life > std::chrono::days(366))
-      return Invalid("--expires: expected 1m to 366d");
-  }
-  const auto made = CARMA_TRY(MakeToken(context.client(), flags.name, life));
+  if (flags.life && (*flags.life < std::chrono::minutes(1) || *flags.life > std::chrono::days(366)))
+    return Invalid("--expires: expected 1m to 366d");
+  const auto made = CARMA_TRY(MakeToken(context.client(), flags.name, flags.life));
   const api::TokenView& token = made.value;
   Print(context, (context.json ? made.text : base::Printable(token.token, 200)) + "\n");
   if (context.json) return Unit{};
@@ -71,8 +67,7 @@ void AddTokenCommand(Syntax app, Context& context) {
   auto flags = std::make_shared<CreateFlags>();
   const Syntax create = verb.AddVerb("create", "Create a token and print it once");
   create.AddOption("name", "", flags->name, "a name for the token");
-  create.AddOption("--expires", "SPAN", flags->expires,
-                   "how long the token is valid: 12h, 7d … (default: 30d)");
+  create.AddSpan("--expires", flags->life, "how long the token is valid: 12h, 7d … (default: 30d)");
   create.OnRun([&context, flags] { context.Report(RunCreate(context, *flags)); });
 
   auto all = std::make_shared<bool>(false);

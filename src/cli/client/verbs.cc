@@ -253,29 +253,18 @@ void AddPriority(Syntax app, Context& context) {
 // ---- waiting and reading ----
 
 void AddWait(Syntax app, Context& context) {
-  struct Flags {
-    WaitFlags wait;
-    std::string timeout;
-  };
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<WaitFlags>();
   const Syntax verb = AddVerb(
       app, "wait", "Wait until tasks have ended and exit with their exit code",
       "  carma wait @ && echo trained\n"
       "Exit code: the task's own, 128 + N if signal N killed it, or 1 if it has neither; for\n"
       "several tasks, the highest; 124 if --timeout expired.\n");
-  verb.AddOption("tasks", "", flags->wait.tasks, std::string(kArraysHelp) + " (default: @)");
-  verb.AddOption("--timeout", "SPAN", flags->timeout,
-                 "give up after 90s, 15m, 2h … (a bare number is minutes)");
-  verb.AddFlag("--any", flags->wait.any, "return as soon as one task has ended");
-  verb.AddFlag("-q,--quiet", flags->wait.quiet, "print nothing");
-  verb.OnRun([&context, flags] {
-    if (!flags->timeout.empty()) {
-      const auto span = base::ParseSpan(flags->timeout);
-      if (!span) return context.Fail(base::Wrap(span.error(), "--timeout").error());
-      flags->wait.timeout = *span;
-    }
-    context.Report(RunWait(context, flags->wait));
-  });
+  verb.AddOption("tasks", "", flags->tasks, std::string(kArraysHelp) + " (default: @)");
+  verb.AddSpan("--timeout", flags->timeout,
+               "give up after 90s, 15m, 2h … (a bare number is minutes)");
+  verb.AddFlag("--any", flags->any, "return as soon as one task has ended");
+  verb.AddFlag("-q,--quiet", flags->quiet, "print nothing");
+  verb.OnRun([&context, flags] { context.Report(RunWait(context, *flags)); });
 }
 
 void AddLogs(Syntax app, Context& context) {

@@ -1,24 +1,10 @@
 // The options of `carma pilot`.
 #include <memory>
 
-#include "base/text.h"
-#include "base/try.h"
 #include "cli/command.h"
 #include "cli/pilot/pilot.h"
 
 namespace carma::cli {
-namespace {
-
-Option AddSpan(Syntax verb, const char* name, std::optional<base::Duration>& span,
-               const char* help) {
-  const auto take = [&span](const std::string& text) -> Result<Unit> {
-    span = CARMA_TRY(base::ParseSpan(text));
-    return Unit{};
-  };
-  return verb.AddParsed(name, "SPAN", take, help);
-}
-
-}  // namespace
 
 void AddPilotCommand(Syntax app, Context& context) {
   auto flags = std::make_shared<PilotFlags>();
@@ -46,9 +32,9 @@ void AddPilotCommand(Syntax app, Context& context) {
   const Option until =
       verb.AddOption("--until", "TIME", flags->until,
                      "when the pilot exits: 18:00, +4h (default: when the job ends)");
-  AddSpan(verb, "--for", flags->length, "how long the pilot runs: 4h, 90m").Excludes(until);
-  AddSpan(
-      verb, "--notice", flags->notice,
+  verb.AddSpan("--for", flags->length, "how long the pilot runs: 4h, 90m").Excludes(until);
+  verb.AddSpan(
+      "--notice", flags->notice,
       "how long before the end to ask tasks to checkpoint, and to stop starting tasks without a\n"
       "time limit (default: slots.notice, at most a quarter of the pilot's time)");
   verb.AddFlag("--until-empty", flags->until_empty,

@@ -31,8 +31,8 @@ struct ValidateFlags {
   std::vector<std::string> traces;
   std::vector<std::string> tasks;
   std::vector<std::string> pairs;
-  std::string least = "10m";  // minimum duration for a task to count
-  std::string workloads;      // empty: the built-in catalogue
+  std::optional<base::Duration> least;  // minimum duration for a task to count
+  std::string workloads;                // empty: the built-in catalogue
   int runs = 40;
   double noise = 0.03;
   std::uint64_t seed = 1;
@@ -222,11 +222,10 @@ void RunValidate(Context& context, const ValidateFlags& flags) {
     if (!part) return context.Fail(part.error());
     parts.push_back(*std::move(part));
   }
-  const Result<base::Duration> least = base::ParseSpan(flags.least);
-  if (!least) return context.Fail({ErrorCode::kInvalid, "--least: " + least.error().message});
+  const base::Duration least = flags.least.value_or(std::chrono::minutes(10));
   std::vector<Replayed> replays;
   for (const std::string& path : flags.tasks) {
-    Result<Replayed> replayed = ReplayMeasured(*catalogue, path, base::Seconds(*least));
+    Result<Replayed> replayed = ReplayMeasured(*catalogue, path, base::Seconds(least));
     if (!replayed) return context.Fail(replayed.error());
     replays.push_back(*std::move(replayed));
   }
@@ -264,9 +263,8 @@ void AddSimulateValidate(Syntax simulate, Context& context) {
                                       "CSV of a measured run: task_no, workload_id, gpu, start_s, "
                                       "end_s, slowdown; may be repeated")
                            .OneWord();
-  verb.AddOption(
-          "--least", "SPAN", flags->least,
-          "minimum run time for a --tasks task to count towards the agreement (default: 10m)")
+  verb.AddSpan("--least", flags->least,
+               "minimum run time for a --tasks task to count towards the agreement (default: 10m)")
       .Needs(tasks);
   verb.AddOption("--pairs", "FILE", flags->pairs,
                  "CSV of measured pairs: speed1, speed2 (relative to running alone), u1, m1, u2, "
