@@ -358,8 +358,8 @@ std::string HeaderTrouble(const std::vector<std::string>& header, std::string_vi
       return std::ranges::count(layout.columns, name) > 0;
     });
     if (known) continue;
-    // "gpu" is not a misspelt "cpus".
-    if (const auto meant = base::DidYouMean(name, missing, name.size() > 3 ? 2 : 1))
+    // Only one letter may differ, because "start_s" is not a misspelt "status".
+    if (const auto meant = base::DidYouMean(name, missing, 1))
       return fmt::format("unknown column '{}', did you mean {}? (rename or remove it)",
                          base::Printable(name, 60), *meant);
   }

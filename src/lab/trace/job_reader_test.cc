@@ -176,7 +176,7 @@ TEST(ReadJobs, ReportsMistakesInALine) {
 
 TEST(ReadJobs, IgnoresColumnsThatResembleNoMissingOne) {
   for (const char* text :
-       {"submit_s,gpus,duration_s,gpu,user,users\n0,1,5,,,\n",
+       {"submit_s,gpus,duration_s,gpu,start_s,user,users\n0,1,5,,,,\n",
         "submit_s,gpus,duration_s,cpu_milli,host_memory_mib,gpu_spec\n0,1,5,,,\n",
         "submit_s,gpus,duration_s,,\n0,1,5,,\n",
         "submit_s,workload_id,gpus,state\n0,bert-base-b32,1,x\n"}) {
@@ -232,8 +232,8 @@ TEST(ReadJobs, RefusesOtherFiles) {
       {"submit_s,gpus,duration_s,gpus\n1,1,5,2\n", "f:1: two columns are named 'gpus'; rename or"},
       {"# a\nsubmit_s,gpus,duration_s,usr\n1,1,5,ada\n",
        "f:2: unknown column 'usr', did you mean user? (rename or remove it)"},
-      {"submit_s,workload_id,solo\n1,bert-base-b32,5\n",
-       "f:1: unknown column 'solo', did you mean solo_s? (rename or remove it)"},
+      {"submit_s,workload_id,solos\n1,bert-base-b32,5\n",
+       "f:1: unknown column 'solos', did you mean solo_s? (rename or remove it)"},
       {"[]", "f: no jobs use GPUs"},
       {"\x1f\x8b\b", "f: a gzip file; use gunzip first"},
       {"[{\"a\":", "f: no jobs use GPUs; the first problem: f:1: truncated line"},
