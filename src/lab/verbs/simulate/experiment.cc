@@ -93,6 +93,8 @@ Result<Unit> ReadExperiment(const std::string& path, std::string_view text,
   for (const config::Entry& entry : entries) {
     const std::string where = fmt::format("{}:{}", path, entry.line);
     const std::string& section = entry.path.front();
+    if (section == "run" && entry.path.size() == 2 && entry.form != 0)
+      return Unexpected({entry.name, entry.text, where}, "a section such as [run.magm]");
     if (section == "common" && entry.path.size() > 1) {
       experiment.common.push_back({KeyBelow(entry, 1), entry.text, where});
     } else if (section == "model" && entry.path.size() > 1) {

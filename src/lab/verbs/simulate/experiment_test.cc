@@ -63,6 +63,8 @@ TEST(Experiment, ReportsMistakesByLine) {
       {"\nbogus = 1\n", "e.toml:2: unknown key 'bogus'; expected trace"},
       {"trace = 3\n", "e.toml:1: trace: expected text in quotes"},
       {"[matrix]\nmapper = \"magm\"\n", "e.toml:2: matrix.mapper: expected a list"},
+      {"[run]\nmapper = \"magm\"\n",
+       "e.toml:2: run.mapper: expected a section such as [run.magm], not 'magm'"},
       {"seed = -1\n", "e.toml:1: seed: expected a whole number"},
       {"run = [\n", "e.toml:"},
   };
