@@ -1,7 +1,10 @@
 // Declares the syntax of a verb with CLI11.
 #include "cli/syntax.h"
 
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <map>
@@ -53,7 +56,10 @@ Option Option::Positive() const {
 }
 
 Option Option::OneOf(std::vector<std::string> words) const {
-  return Option(option_->check(CLI::IsMember(std::move(words))));
+  return Option(option_->check([words = std::move(words)](const std::string& text) {
+    if (std::ranges::count(words, text) > 0) return std::string();
+    return fmt::format("expected {}, not '{}'", base::Join(words, ", "), base::Printable(text, 40));
+  }));
 }
 
 Option Option::List() const {

@@ -379,6 +379,7 @@ TEST_F(TraceTools, RefusesInvalidRequests) {
       {{"generate", "--workloads", "w.csv"}, "--workloads requires --fit"},
       {{"map", undated, "--users", "vc"}, "--users vc: the trace names no virtual clusters"},
       {{"replay", "--memory", "1=6G", "/nowhere.csv"}, "No such file"},
+      {{"map", jobs, "--users", "group"}, "--users: expected user, vc, not 'group'"},
       {{"map", jobs, "--json"}, "--json: trace map writes a trace"},
       {{"export", jobs, "--as", "script", "--command", "a\nb"}, "--command: expected one line"},
       {{"generate", "--tasks", "0"}, "--tasks"},
