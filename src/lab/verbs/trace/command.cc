@@ -177,8 +177,8 @@ void AddExport(Syntax trace, Context& context) {
       .Excludes(file);
   AddCatalogueOption(verb, flags->source.workloads);
   verb.AddOption("--as", "FORM", flags->as,
-                 "jobs (CSV, default); tasks (CSV to replay or simulate) and script (sh) omit jobs "
-                 "that never ran");
+                 "jobs (CSV, default), tasks (CSV) or script (sh); the last two omit jobs that "
+                 "never ran");
   verb.AddOption("--estimate", "NAME", flags->estimate,
                  "with --as script: memory requested by tasks: oracle (default), horus, "
                  "faketensor, gpumemnet, none");
