@@ -9,7 +9,6 @@
 #include "estimate/estimator.h"
 #include "lab/sim/model_words.h"
 #include "lab/trace/job_reader.h"
-#include "lab/verbs/simulate/policy_words.h"
 
 namespace carma::cli {
 namespace {

@@ -1,6 +1,9 @@
 // The laboratory verbs: simulations, traces, workload profiles, estimator evaluation.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "cli/command.h"
 
 namespace carma::cli {
@@ -17,5 +20,7 @@ void AddEvaluateCommand(Syntax estimate, Context& context);
 
 // simulate validate: compares the simulator with published and measured figures.
 void AddSimulateValidate(Syntax simulate, Context& context);
+// The keywords of a simulated policy, including configuration keys without their section.
+std::vector<std::string> PolicyWordNames();
 
 }  // namespace carma::cli

@@ -13,6 +13,7 @@
 #include "config/keys.h"
 #include "estimate/estimator.h"
 #include "lab/sim/model_words.h"
+#include "lab/verbs/lab.h"
 
 namespace carma::cli {
 namespace {

@@ -45,8 +45,6 @@ struct PolicyWordInfo {
   std::string_view meaning;
 };
 std::vector<PolicyWordInfo> PolicyWords();
-// The names of all keywords, including the configuration keys (without their section).
-std::vector<std::string> PolicyWordNames();
 
 // Builds a policy from `base` (a configuration file, or the defaults) by applying the keywords in
 // order; later ones win. Returns kInvalid "where: key: expected …" for an invalid keyword.
