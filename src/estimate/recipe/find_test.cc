@@ -253,6 +253,8 @@ TEST_F(FindTrainingTest, AddsLengthsAndTrlsDefaultCheckpointing) {
   const TrainingFound script = Script("python fit.py --model small\n");
   EXPECT_EQ(Plan(script).checkpointing, Checkpointing::kFull);
   EXPECT_EQ(From(script, "seq-len"), "TRL's default");
+  EXPECT_EQ(From(Script("python my/sft.py --model small --lr 1\n"), "seq-len"), "TRL's default");
+  EXPECT_EQ(From(Script("python ctrl/t.py --model small --lr 1\n"), "seq-len"), "");
 }
 
 TEST_F(FindTrainingTest, UnknownValuesAreReported) {

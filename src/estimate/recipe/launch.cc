@@ -282,6 +282,7 @@ class CommandReader {
   // Recognises the framework by the program's name or its options.
   void Recognise() {
     const std::string program = base::ToLower(launch_.program);
+    const std::string_view file = base::BaseName(program);
     const auto has = [&](std::string_view part) { return program.contains(part); };
     if (launch_.framework != Framework::kTrainer) return;
     if (has("axolotl")) {
@@ -290,7 +291,7 @@ class CommandReader {
       launch_.framework = Framework::kLlamaFactory;
     } else if (has("swift") || HasOption({"train_type", "tuner_type", "sft_type"})) {
       launch_.framework = Framework::kSwift;
-    } else if (has("sft") || has("trl")) {
+    } else if (file.contains("sft") || file.contains("trl")) {
       launch_.framework = Framework::kTrl;
     }
   }
