@@ -309,8 +309,7 @@ void Engine::NoteChange(const core::TaskChanged& change) {
     if (seen) next_.rows.observations.push_back(*std::move(seen));
     NoteJobReturn(record);
   }
-  // A task that is being estimated stays stored as submitted, so that a restarted carmad requests
-  // the estimate again.
+  // Estimating tasks are stored as submitted, so that a restarted carmad estimates them again.
   if (record.state == core::TaskState::kEstimating && change.moved) return;
   store::RecordRow row{record, std::move(uuids)};
   if (record.state == core::TaskState::kEstimating) row.record.state = core::TaskState::kSubmitted;

@@ -81,8 +81,7 @@ class RealDaemon : public Daemon, public Sampler::Taker {
   void TellServing();
   // Tests whether the kernel can limit GPU memory. gpu_uuid: a whole GPU; empty if none responds.
   void TryLimits(const std::string& gpu_uuid, const std::function<void()>& then);
-  // Repeats TryLimits() if no GPU responded the first time, for example because the driver was not
-  // loaded.
+  // Repeats TryLimits() if no GPU responded before, for example because no driver was loaded.
   void TryLimitsAgain(const gpu::Round& round);
   // The next two functions choose the method for collocation.method = "auto".
   void DecideSharing(std::vector<gpu::DeviceInfo> devices);
