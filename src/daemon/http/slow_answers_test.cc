@@ -14,7 +14,7 @@ namespace {
 namespace asio = boost::asio;
 
 constexpr auto kPatience = std::chrono::seconds(30);
-constexpr std::uint32_t kAda = 1000, kBob = 1001;
+constexpr std::uint32_t kAdasUid = 1000, kBobsUid = 1001;
 
 Answer Text(const std::string& text) {
   return api::Response{.body = text};
@@ -82,7 +82,7 @@ TEST_F(SlowAnswersTest, AbandonsADiskThatDoesNotAnswer) {
   Open({.most_files = 2, .file_limit = std::chrono::milliseconds(20)});
   const auto go = std::make_shared<std::promise<void>>();  // shared with the abandoned thread
   answers_->ReadFile(
-      kAda,
+      kAdasUid,
       [go] {
         go->get_future().wait();
         return Text("late");
@@ -92,7 +92,7 @@ TEST_F(SlowAnswersTest, AbandonsADiskThatDoesNotAnswer) {
   ASSERT_FALSE(kept_[0]);
   EXPECT_EQ(kept_[0].error().message, "the disk holding the task's output is not responding");
   answers_->ReadFile(
-      kAda, [] { return Text("of another disk"); }, Kept());
+      kAdasUid, [] { return Text("of another disk"); }, Kept());
   Until([&] { return kept_.size() == 2; });
   EXPECT_EQ(kept_[1]->body, "of another disk");
   go->set_value();
@@ -105,11 +105,11 @@ TEST_F(SlowAnswersTest, ReadsDroppedWithAHungDiskDoNotCount) {
     hung.wait();
     return Text("late");
   };
-  for (int i = 0; i < 4; ++i) answers_->ReadFile(kAda, wait, Kept());
+  for (int i = 0; i < 4; ++i) answers_->ReadFile(kAdasUid, wait, Kept());
   Until([&] { return kept_.size() == 4; });
   for (int i = 0; i < 3; ++i)
     answers_->ReadFile(
-        kAda, [] { return Text("of another disk"); }, Kept());
+        kAdasUid, [] { return Text("of another disk"); }, Kept());
   Until([&] { return kept_.size() == 7; });
   for (int i = 4; i < 7; ++i) EXPECT_TRUE(kept_[static_cast<std::size_t>(i)]);
   go->set_value();
@@ -118,9 +118,9 @@ TEST_F(SlowAnswersTest, ReadsDroppedWithAHungDiskDoNotCount) {
 TEST_F(SlowAnswersTest, LimitsConcurrentReads) {
   Open({.most_files = 1});
   answers_->ReadFile(
-      kAda, [] { return Text("a"); }, Kept());
+      kAdasUid, [] { return Text("a"); }, Kept());
   answers_->ReadFile(
-      kAda, [] { return Text("b"); }, Kept());
+      kAdasUid, [] { return Text("b"); }, Kept());
   ASSERT_EQ(kept_.size(), 1U) << "refused immediately";
   EXPECT_EQ(kept_[0].error().message, "too many files are being read; try again");
   Until([&] { return kept_.size() == 2; });
@@ -134,19 +134,19 @@ TEST_F(SlowAnswersTest, AHungDiskAffectsOnlyItsUser) {
     hung.wait();
     return Text("ada's");
   };
-  for (int i = 0; i < 4; ++i) answers_->ReadFile(kAda, wait, Kept());
+  for (int i = 0; i < 4; ++i) answers_->ReadFile(kAdasUid, wait, Kept());
   ASSERT_EQ(kept_.size(), 1U) << "one too many";
   EXPECT_EQ(kept_[0].error().message, "too many files are being read; try again");
   for (int i = 0; i < 3; ++i)
     answers_->ReadFile(
-        kBob, [] { return Text("bob's"); }, Kept());
+        kBobsUid, [] { return Text("bob's"); }, Kept());
   Until([&] { return kept_.size() == 4; });
   for (std::size_t i = 1; i < 4; ++i) EXPECT_EQ(kept_[i].value().body, "bob's");
   go->set_value();
   Until([&] { return kept_.size() == 7; });
   for (std::size_t i = 4; i < 7; ++i) EXPECT_EQ(kept_[i].value().body, "ada's");
   answers_->ReadFile(
-      kAda, [] { return Text("next"); }, Kept());
+      kAdasUid, [] { return Text("next"); }, Kept());
   Until([&] { return kept_.size() == 8; });
   EXPECT_EQ(kept_[7].value().body, "next");
 }
@@ -155,7 +155,7 @@ TEST_F(SlowAnswersTest, AReadThatReturnsLateLeavesNoReadUnanswered) {
   Open({.file_limit = std::chrono::milliseconds(20)});
   const auto go = std::make_shared<std::promise<void>>();
   answers_->ReadFile(
-      kAda,
+      kAdasUid,
       [go] {
         go->get_future().wait();
         return Text("late");
@@ -165,7 +165,7 @@ TEST_F(SlowAnswersTest, AReadThatReturnsLateLeavesNoReadUnanswered) {
         go->set_value();
       });
   answers_->ReadFile(
-      kAda, [] { return Text("dropped"); }, Kept());
+      kAdasUid, [] { return Text("dropped"); }, Kept());
   Until([&] { return kept_.size() == 2; });
   for (const Answer& answer : kept_) EXPECT_FALSE(answer);
 }

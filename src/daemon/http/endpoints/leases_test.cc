@@ -81,8 +81,9 @@ TEST_F(LeasesTest, AListTakesItsTurn) {
   std::vector<std::function<void()>> turns;
   services.in_turn = [&](auto, std::function<void()> work) { turns.push_back(std::move(work)); };
   for (const Endpoint& endpoint : Endpoints({}, Shared(std::move(services)))) {
-    if (endpoint.method == "GET" && endpoint.path == "/v1/leases")
+    if (endpoint.method == "GET" && endpoint.path == "/v1/leases") {
       EXPECT_TRUE(endpoint.handle(Asking({}), api::Responder([](const api::Response&) {})));
+    }
   }
   EXPECT_EQ(turns.size(), 1U);
 }
