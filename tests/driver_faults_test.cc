@@ -138,7 +138,7 @@ TEST_F(DriverFaults, ADaemonStartsWithoutAGpuThatHangs) {
   EXPECT_EQ(States()[1], "down");
   EXPECT_EQ(site.Await(site.Submit({"--", "/bin/true"})).gpu_indices.at(0), 0);
   EXPECT_THAT(site.Carma({"doctor", "--config", site.config_file()}).out,
-              AllOf(HasSubstr("gpu 1"), HasSubstr("not answered"), HasSubstr("drain it")));
+              AllOf(HasSubstr("gpu 1"), HasSubstr("not answered"), HasSubstr("drain the GPU")));
   gated.Open();
   gated.Open();
   EXPECT_EQ(site.Await(first).exit_code, 3);

@@ -125,7 +125,7 @@ class PilotInSlurm(unittest.TestCase):
         state, code = self.bed.ended(job)
         self.assertEqual((state, code), ("FAILED", 2), self.bed.output(job))
         self.assertIn("srun --ntasks-per-node=1", self.bed.output(job))
-        script = self.file("part.sh", "carma submit -o /dev/null -- sh -c 'echo $SLURMD_NODENAME >> ~/parts'\n")
+        script = self.file("part.sh", 'carma submit -o /dev/null -- sh -c "echo $SLURMD_NODENAME >> ~/parts"\n')
         job = self.bed.sbatch(USER, f"srun --ntasks-per-node=1 sh -c '. {self.bed.folder}/job-environment; "
                               f"exec carma pilot --name part-$SLURM_NODEID {script}'\n", "--nodes=2", "--gres=gpu:1")
         self.assertEqual(self.bed.ended(job), ("COMPLETED", 0), self.bed.output(job))
