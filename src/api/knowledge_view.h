@@ -77,7 +77,7 @@ struct KnowledgeView {
     field("context_shift_mib", knowledge.context_shift_mib,
           "Correction added to the built-in constant of the structural formula.");
     field("ratios", knowledge.ratios,
-          "Measured peak divided by predicted peak for each task of the calibration, ascending.");
+          "Measured peak divided by predicted peak for each calibration task, ascending.");
     field("calibration", knowledge.calibration,
           "The constant in use and its source: \"as shipped: …\" or \"learned from …\".");
     field("runs", knowledge.runs, "Earlier runs of the requested signature, newest first.");

@@ -298,7 +298,7 @@ std::vector<Key> MakeKeys() {
          "How long before a shutdown CARMA asks tasks to checkpoint (docs/server/operations.md).",
          Span(Duration{0}, 20 * kMinute), AT(policy.slots.shutdown_notice)),
       Of("slots.without_checkpoint",
-         "How often time slices stop a task not known to checkpoint: never, once or every time "
+         "After a time slice, stop tasks not known to checkpoint: never, once, or every time "
          "(\"end\").",
          Choice<core::WithoutCheckpoint>({{"never", core::WithoutCheckpoint::kNever},
                                           {"once", core::WithoutCheckpoint::kOnce},

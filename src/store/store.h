@@ -314,8 +314,8 @@ class Store {
   Result<std::vector<StoredEvent>> Events(std::optional<core::TaskId> task,
                                           std::optional<std::int64_t> after_sequence,
                                           std::size_t limit);
-  // When the newest event or usage was stored, which is at most about a minute before carmad last
-  // ran. Empty if there is none.
+  // Time of the newest stored event or usage record; empty if there is none. carmad stores usage
+  // every minute, so this is at most about a minute before it last exited.
   Result<std::optional<core::Time>> LastWritten();
   Result<std::vector<GpuUsage>> Usage(core::Time from, core::Time to);
   Result<std::vector<Drain>> Drains();

@@ -14,7 +14,7 @@ carma submit --array 5-1 -- true                                 # -> --array: e
 carma submit --array 1,2,x -- true                               # -> not 'x'
 carma submit --dependency 12 -- true                             # -> --dependency: expected afterok:ID[:ID…], afterany:ID or afternotok:ID, not '12'
 carma submit --dependency afterok:999 -- true                    # -> cannot depend on task 999: no such task (see carma list --all)
-carma submit --notify tomail -- true                             # -> --notify: expected me, a mail address
+carma submit --notify tomail -- true                             # -> --notify: expected me, an email address
 carma submit --account vision -- true                            # -> may not use account 'vision' (fair.accounts)
 carma submit --param n=1..6 -- true                              # -> --param n: expected values separated by commas, such as 'n=1,2,3', not the range '1..6' (--array takes ranges)
 carma submit --param lr=0.1,0.2 -- python3 train.py --lr {ls}    # -> {ls} is not a sweep parameter, did you mean lr?

@@ -19,8 +19,8 @@ class Expectations {
  public:
   Expectations(const ScenarioShell& shell, std::size_t gpus) : shell_(shell), gpus_(gpus) {}
 
-  // Marks the news that matches the clause as expected, and reports errors in the clause to `in`.
-  // wake: when the core wants to be woken next.
+  // Checks one clause. If it describes an event, marks the first matching element of `news` as
+  // expected. Reports errors in the clause to `in`. wake: when the core wants to be woken next.
   Mismatch Compare(const Clause& clause, ClauseReader& in, std::vector<News>& news,
                    const std::optional<core::Time>& wake) const;
 

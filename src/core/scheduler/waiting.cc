@@ -10,7 +10,7 @@ namespace {
 // changes of a step at once.
 constexpr std::size_t kMostSorted = 1'000;
 
-// The task's place in the queue if its array had no limit.
+// The place that the task would have in the queue if its array had no limit.
 Place PlaceFor(const State& state, const TaskRecord& task) {
   if (task.held) return Place::kHeld;
   if (!DependenciesMet(task, state.tasks)) return Place::kDependency;

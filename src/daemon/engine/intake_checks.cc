@@ -24,8 +24,8 @@ Result<Unit> CheckSignal(const task::TaskSpec& spec) {
       *spec.checkpoint_signal);
 }
 
-// Otherwise the task would get the signal at every start. If it then saved and exited, it would be
-// requeued forever without making progress.
+// The signal must be due after the task has started. Otherwise, the task would get it at every
+// start, and if it then saved and exited, it would be requeued forever without making progress.
 Result<Unit> CheckSignalTime(const core::TaskRequest& request) {
   if (!request.signal_before || !request.time_limit || *request.signal_before < *request.time_limit)
     return Unit{};

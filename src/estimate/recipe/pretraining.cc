@@ -141,8 +141,8 @@ class TitanReader {
         told ? *stated : std::max<std::int64_t>(1, all / (one_copy * Degree(copies)));
     if (!told && processes == nullptr)
       plan_.notes.emplace_back(
-          "torchtitan shards the model across all GPUs, but the settings do not state their "
-          "number");
+          "torchtitan shards the model across all GPUs, but the settings do not say how many there "
+          "are");
     const std::int64_t gpus = std::min(parts, kMostGpus / one_copy) * one_copy;
     if (gpus > 1) Add("gpus", std::to_string(gpus), told ? said_.Any(shards) : processes);
     if (parts > 1) Add("dp", "fsdp", said_.Any(shards));

@@ -69,7 +69,7 @@ class SimDevice {
 
   // Sets the card's memory usage and activity from `now` on.
   void Set(base::Time now, std::int64_t used_mib, double sm_active);
-  // Brings the integrals up to date at `now`.
+  // Extends the integrals to `now`.
   void Advance(base::Time now);
 
   std::int64_t used_mib() const { return used_mib_; }

@@ -103,8 +103,8 @@ struct EstimateOptions {
   };
   Profiles profiles = Profiles::kNone;
   bool durations = false;  // whether tasks' solo run times are known
-  // Random errors of the values known in advance. Each is multiplied by exp(N(0, sigma)), with a
-  // new draw for each task.
+  // Random errors in the values known in advance. Each value is multiplied by exp(N(0, sigma)),
+  // with a new draw for each task.
   double activity_sigma = 0;
   double slowdown_sigma = 0;  // for sensitivity and pressure
   double duration_sigma = 0;

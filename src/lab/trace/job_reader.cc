@@ -126,7 +126,7 @@ void TakeHeliosRow(Job job, const Row& row, JobCollector& out) {
 
 // ---- Alibaba v2023: openb_pod_list_*.csv ----
 
-// cpu_milli is not read; it is listed here because it is not a misspelt gpu_milli.
+// cpu_milli is not read. It is listed so that it is not mistaken for a misspelt gpu_milli.
 constexpr std::array kOpenbColumns{"num_gpu",        "gpu_milli", "creation_time", "deletion_time",
                                    "scheduled_time", "pod_phase", "qos",           "cpu_milli"};
 void TakeOpenbRow(Job job, const Row& row, JobCollector& out) {

@@ -12,8 +12,8 @@ namespace carma::task {
 namespace {
 
 constexpr std::string_view kForms =
-    "me, a mail address, an http or https URL (or slack+https://… and the like), or the path of a "
-    "program";
+    "me, an email address, an http or https URL (or slack+https://… and the like), or the path of "
+    "a program";
 
 std::unexpected<base::Error> BadTarget(std::string_view text) {
   return Invalid("expected {}, not '{}'", kForms, base::Printable(text, 80));

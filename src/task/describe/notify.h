@@ -71,12 +71,12 @@ struct NotifyRule {
 
   static void VisitFields(auto& field, auto& rule) {
     field("target", rule.target,
-          "The target: me, a mail address, [FORM+]http(s)://… with FORM json, slack, discord, "
+          "The target: me, an email address, [FORM+]http(s)://… with FORM json, slack, discord, "
           "matrix or ntfy, or the absolute path of a program.",
           {.max_bytes = kMaxNotifyTargetBytes,
            .fits = base::Parses<ParseNotifyTarget>,
            .required = true,
-           .expected = "me, a mail address, an http or https URL, or the path of a program"});
+           .expected = "me, an email address, an http or https URL, or the path of a program"});
     field("events", rule.events,
           "Events that trigger a notification: start, end, fail, oom, requeue.",
           {.max_bytes = 16,

@@ -69,7 +69,7 @@ TEST(Notify, ReadsEventsAfterTheLastColon) {
   }
   EXPECT_EQ(ParseNotifyRule("https://h/x:y:end")->target, "https://h/x:y");
   EXPECT_EQ(ParseNotifyRule("https://h/!r:m.org/send")->target, "https://h/!r:m.org/send");
-  EXPECT_NE(ParseNotifyRule("a@b@c:ende").error().message.find("a mail address"),
+  EXPECT_NE(ParseNotifyRule("a@b@c:ende").error().message.find("an email address"),
             std::string::npos);
   EXPECT_TRUE(Wants(*rule, NotifyEvent::kFail));
   EXPECT_FALSE(Wants(*rule, NotifyEvent::kEnd));

@@ -210,7 +210,7 @@ Result<Unit> SetMailUser(Draft& draft, std::string_view value) {
   const std::string target = "mail:" + std::string(value);
   if (const Result<NotifyTarget> parsed = ParseNotifyTarget(target);
       !parsed || parsed->kind != NotifyKind::kMail)
-    return Expected("a mail address or a user name", value);
+    return Expected("an email address or a user name", value);
   draft.mail_user = target;
   return Unit{};
 }
@@ -386,8 +386,8 @@ constexpr std::array kRows{
          "memory column of a .rad file: oracle (default), horus, faketensor …, none", false},
         SetRadEstimate},
     Row{{"notify", 0, "TARGET[:EVENTS]",
-         "TARGET: me, a mail address, webhook URL or program; EVENTS: start, end (default), fail, "
-         "oom, requeue; repeatable",
+         "TARGET: me, an email address, webhook URL or program; EVENTS: start, end (default), "
+         "fail, oom, requeue; repeatable",
          false},
         SetNotify},
     Row{{"mail-type", 0, "LIST",

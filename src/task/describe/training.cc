@@ -49,7 +49,7 @@ constexpr TrainingOption kOptions[] = {
     {"fused-loss", "", "the same as --loss fused"},
     {"fused-layers", "", "norms use fused kernels"},
     {"grad-accum", "", "accumulate gradients over several passes"},
-    {"packed", "", "every sample is as long as --seq-len (the default)"},
+    {"packed", "", "every sample has --seq-len tokens (default)"},
     {"variable-length", "", "samples vary in length"},
     {"expandable-segments", "",
      "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True is set (less fragmentation)"},

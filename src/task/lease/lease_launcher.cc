@@ -324,7 +324,7 @@ class RealLeaseLauncher final : public LeaseLauncher {
     if (!lease.begun) {
       return Withdraw(
           id,
-          "lease withdrawn: the process that adopted its grant exited before it was seen to start",
+          "lease withdrawn: the process that adopted its grant exited before carmad saw it start",
           false);
     }
     // If carmad exits before it has handled this end, the next carmad finds no other record of it.

@@ -580,7 +580,7 @@ TEST_F(LeaseLauncherTest, AWaiterThatEndsBeforeItsStartHasNotRun) {
   const ShimEvent failed = Next();
   EXPECT_EQ(failed.kind, ShimEventKind::kLaunchFailed);
   EXPECT_FALSE(failed.retryable);
-  EXPECT_THAT(failed.text, HasSubstr("before it was seen to start"));
+  EXPECT_THAT(failed.text, HasSubstr("before carmad saw it start"));
   EXPECT_THAT(launcher_->Leases(), IsEmpty());
 }
 

@@ -114,8 +114,8 @@ class Launcher {
     (void)id, (void)attempt, (void)cores;
   }
   // Changes the GPU memory limits of the attempt's group (LaunchOrder::memory_limits) if it was
-  // started with limits. Returns false if the shim cannot be told now, for example because the disk
-  // is full. Unknown attempts are ignored.
+  // started with limits. Returns false if the shim cannot be notified now, for example because the
+  // disk is full. Unknown attempts are ignored.
   virtual bool LimitMemory(core::TaskId id, int attempt, const std::vector<std::string>& limits) {
     (void)id, (void)attempt, (void)limits;
     return true;

@@ -1,4 +1,4 @@
-// Draws the `carma demo` screen, its news and its chart.
+// Draws the `carma demo` screen and the final charts, and describes events on CARMA's server.
 #include "lab/verbs/demo/screen.h"
 
 #include <fmt/format.h>
