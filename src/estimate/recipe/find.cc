@@ -169,7 +169,7 @@ class Finder {
       return Note(
           "the model is described only by Megatron options; pass its config.json with --hf-config");
     if (path.empty() && meaning.model.empty()) {
-      if (surely)
+      if (surely || meaning.model_from.ends_with("model_name_or_path"))
         Note(meaning.model_from.empty()
                  ? "the training settings do not name a model"
                  : meaning.model_from + ": the model is known only when the script runs");

@@ -298,9 +298,17 @@ TEST_F(FindTrainingTest, AnUnknownModelIsNotReplacedByTheDefault) {
   files_["/lab/t.py"] = "p.add_argument('--model', default='small')\n";
   EXPECT_FALSE(Script("python t.py --lr 1\n").words.empty());
   EXPECT_THAT(Script("python t.py --lr 1 --model $(pick)\n").words, IsEmpty());
-  EXPECT_THAT(Script("for M in a b; do\ntrl sft --model_name_or_path $M --lr 1\ndone\n").notes,
-              ElementsAre("train.sh:3: --model_name_or_path: the model is known only when the "
-                          "script runs"));
+  for (const std::string program : {"trl sft", "python u.py"})
+    EXPECT_THAT(
+        Script("for M in a b; do\n" + program + " --model_name_or_path $M --lr 1\ndone\n").notes,
+        ElementsAre("train.sh:3: --model_name_or_path: the model is known only when the "
+                    "script runs"));
+  EXPECT_FALSE(Script("python t.py --lr 1 --ckpt_dir $(mktemp -d)\n").words.empty());
+}
+
+TEST_F(FindTrainingTest, ASettingThatIsNoneDoesNotHideOthers) {
+  EXPECT_FALSE(Script("python t.py --model small --lr 1 --lr_scheduler_type none\n").words.empty());
+  EXPECT_THAT(Script("python t.py --model small --do_train False\n").words, IsEmpty());
 }
 
 TEST_F(FindTrainingTest, VariablesOfUnreadFilesAreUnknown) {

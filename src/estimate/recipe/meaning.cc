@@ -81,13 +81,14 @@ class Reader {
   }
 
   bool IsTraining() const {
+    // One name at a time, so that "max_steps: null" does not hide a learning rate.
+    const auto stated = [&](auto... names) { return (... || (said_.Used({names}) != nullptr)); };
     return framework_ == Framework::kAxolotl || framework_ == Framework::kTorchtune ||
-           said_.Used({"learning_rate", "lr", "num_train_epochs", "num_epochs", "epochs",
-                       "max_steps", "warmup_steps", "warmup_ratio", "lr_scheduler_type",
-                       "weight_decay", "optim", "do_train"}) ||
-           said_.Used({"per_device_train_batch_size", "per_gpu_train_batch_size",
-                       "micro_batch_size", "gradient_accumulation_steps", "lora_r", "lora_rank",
-                       "train_batch_size", "finetuning_type", "train_type", "tuner_type"});
+           stated("learning_rate", "lr", "num_train_epochs", "num_epochs", "epochs", "max_steps",
+                  "warmup_steps", "warmup_ratio", "lr_scheduler_type", "weight_decay", "optim",
+                  "do_train", "per_device_train_batch_size", "per_gpu_train_batch_size",
+                  "micro_batch_size", "gradient_accumulation_steps", "lora_r", "lora_rank",
+                  "train_batch_size", "finetuning_type", "train_type", "tuner_type");
   }
 
   // Reads the kind of preference training. Returns true if it is not supported: PPO and similar

@@ -63,8 +63,10 @@ const Setting* StatedSettings::Doubt(SettingNames names) const {
 }
 
 const Setting* StatedSettings::Used(SettingNames names) const {
-  const Setting* doubt = Doubt(names);
-  return doubt != nullptr ? doubt : Value(names);
+  const Setting* known = Value(names);
+  if (known == nullptr) return Unknown(names);
+  const Setting* doubt = Doubt({PlainName(known->key)});
+  return doubt != nullptr ? doubt : known;
 }
 
 const Setting* StatedSettings::Value(SettingNames names) const {

@@ -18,8 +18,8 @@ namespace carma::estimate {
 using SettingNames = std::initializer_list<std::string_view>;
 
 // Names are case-insensitive, and '-' and '_' are equivalent. If several names have the same
-// meaning, the last setting is used. Only Unknown(), Doubt() and
-// Used() return settings with kUnknownValue.
+// meaning, the last setting is used. Only Unknown(), Doubt() and Used() return settings with
+// kUnknownValue.
 class StatedSettings {
  public:
   // The settings must outlive this object.
@@ -36,7 +36,8 @@ class StatedSettings {
   // Like Unknown(), but null if Any() is what the program uses: it was stated later, or by the
   // script that uses it.
   const Setting* Doubt(SettingNames names) const;
-  // Doubt() or, if it is null, Value().
+  // Like Value(), but unknown if this option is in doubt, or if no value is known. An unknown value
+  // of another option does not replace a known one.
   const Setting* Used(SettingNames names) const;
 
  private:
