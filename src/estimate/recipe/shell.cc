@@ -130,12 +130,13 @@ class ShellReader {
 
   // ---- words ----
 
-  std::vector<ShellWord> ReadWord() {
+  // in_array: whether the word is an item of an array, which cannot contain other arrays.
+  std::vector<ShellWord> ReadWord(bool in_array = false) {
     Fields fields;
     while (!AtEnd() && (Substitutes() || !IsOneOf(Peek(), " \t\r\n;&|)<>"))) {
       if (Peek() == '(') {
         const std::optional<Assignment> array = AssignmentOf(fields.Current());
-        if (!array || !fields.Current().ends_with('=')) break;
+        if (in_array || !array || !fields.Current().ends_with('=')) break;
         ReadArray(*array);
         return {};
       }
@@ -192,7 +193,7 @@ class ShellReader {
       } else if (Peek() == '#') {
         TakeUntil("\n");
       } else {
-        for (ShellWord& word : ReadWord()) items.push_back(std::move(word));
+        for (ShellWord& word : ReadWord(true)) items.push_back(std::move(word));
       }
     }
     Skip(1);

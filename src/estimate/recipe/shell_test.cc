@@ -101,6 +101,12 @@ TEST(CommandsOf, NotesWhatRunsInTheBackgroundOrInALoop) {
   EXPECT_EQ(told, "a b& c&* d* done e ");
 }
 
+TEST(CommandsOf, ArraysInArraysDoNotExhaustTheStack) {
+  std::string deep;
+  for (int i = 0; i < 300'000; ++i) deep += "A=(";
+  EXPECT_EQ(CommandsIn(deep + ")\np"), "2:p\n");
+}
+
 TEST(CommandsOf, KeepsSettingsAndFolders) {
   const auto commands = Commands("cd runs\ncd a\nA=1 B=\"x y\" p q");
   ASSERT_EQ(commands.size(), 1U);
