@@ -76,7 +76,8 @@ class Finder {
     const int seen = std::min(branches_.seen, kMostBranches);
     for (branches_.most = -1; branches_.most < seen; ++branches_.most) {
       run_mib_ = -1;
-      reads_ = scripts_ = background_ = 0;
+      reads_ = scripts_ = 0;
+      background_.clear();
       LookAtTask();
       needs_mib.insert(run_mib_);
     }
@@ -194,7 +195,8 @@ class Finder {
     if (frozen != nullptr && !adapts)
       Note(PlaceOf(*frozen) +
            ": frozen parts are counted like trained ones, so the estimate may be too high");
-    if (command.background && (command.repeated || background_++ > 0))
+    if (command.background &&
+        (command.repeated || !background_.insert(Variable("CUDA_VISIBLE_DEVICES")).second))
       Note("training runs in the background may share a GPU, but their memory is not added up");
     Judge(path, std::move(meaning));
   }
@@ -475,9 +477,9 @@ class Finder {
   const FileReader& read_;
   std::map<std::string, std::string> variables_;  // set by the script for the current run
   std::set<std::string> files_;
-  int reads_ = 0;       // including files read before
-  int scripts_ = 0;     // nested ones, also if they were read before
-  int background_ = 0;  // training runs that do not keep the script waiting
+  int reads_ = 0;                     // including files read before
+  int scripts_ = 0;                   // nested ones, also if they were read before
+  std::set<std::string> background_;  // the GPUs of training runs that end with "&"
   std::int64_t most_mib_ = -1;
   std::int64_t run_mib_ = -1;  // as most_mib_, but for the current way to read branches
   ShellBranches branches_;

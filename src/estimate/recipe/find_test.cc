@@ -587,10 +587,16 @@ TEST_F(FindTrainingTest, ChoosesTheTrainingThatNeedsTheMostMemory) {
 
 TEST_F(FindTrainingTest, SaysThatRunsInTheBackgroundAreNotAddedUp) {
   const std::string run = "python t.py --model small --lr 1 &\n";
-  for (const std::string& several : {run + run + "wait\n", "for s in 1 2; do\n" + run + "done\n"})
+  const std::string gpu = "export CUDA_VISIBLE_DEVICES=";
+  for (const std::string& several :
+       {run + run + "wait\n", "for s in 1 2; do\n" + run + "done\n",
+        gpu + "0\n" + run + run + "wait\n", "source none.sh\n" + run + run})
     EXPECT_THAT(Script(several).notes, ElementsAre(HasSubstr("in the background may share a GPU")));
   for (const std::string& apart :
-       {run + "wait\n", "for i in 0 1; do\nCUDA_VISIBLE_DEVICES=$i " + run + "done\n"})
+       {run + "wait\n", "for i in 0 1; do\nCUDA_VISIBLE_DEVICES=$i " + run + "done\n",
+        "for i in 0 1; do\nenv CUDA_VISIBLE_DEVICES=$i " + run + "done\n",
+        "for i in 0 1; do\n" + gpu + "$i\n" + run + "done\n",
+        gpu + "0\n" + run + gpu + "1\n" + run + "wait\n"})
     EXPECT_THAT(Script(apart).notes, IsEmpty()) << apart;
 }
 

@@ -356,13 +356,16 @@ class ShellReader {
     const auto first = words.begin() + SkipKeywords(words);
     const auto program = std::find_if(
         first, words.end(), [](const ShellWord& word) { return !AssignmentOf(word.text); });
+    // Also after "env".
+    background = background && std::ranges::none_of(words, [](const ShellWord& word) {
+                   return word.text.starts_with("CUDA_VISIBLE_DEVICES=");
+                 });
     ShellCommand command{
         .words = {program, words.end()}, .file = file_, .line = began_, .background = background};
     for (const ShellWord& word : std::ranges::subrange(first, program)) {
       const Assignment setting = *AssignmentOf(word.text);
       if (program == words.end()) state_.Assign(word);
       if (word.known) command.settings[setting.name] = setting.value;
-      if (setting.name == "CUDA_VISIBLE_DEVICES") command.background = false;
     }
     if (program != words.end()) Run(std::move(command));
   }

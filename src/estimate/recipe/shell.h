@@ -30,7 +30,7 @@ struct ShellCommand {
   std::string folder;                           // set by an earlier `cd`; empty: no `cd`
   std::string file;                             // read by `source`; empty: the script itself
   int line = 0;                                 // line of the first word, from 1
-  bool background = false;                      // ends with "&" and does not choose its GPUs
+  bool background = false;                      // ends with "&" and does not choose its own GPUs
   bool repeated = false;                        // in a loop
 };
 

@@ -127,6 +127,10 @@ class ShellState {
       command.settings.insert(exported_.begin(), exported_.end());
       command.folder = folder_;
       command.repeated = loops_ > 0;
+      // An unknown value, such as a loop variable, differs from run to run.
+      const auto gpus = variables_.find("CUDA_VISIBLE_DEVICES");
+      if (gpus != variables_.end() && !std::ranges::all_of(gpus->second, &ShellWord::known))
+        command.background = false;
       commands_.push_back(std::move(command));
     }
   }
