@@ -56,8 +56,8 @@ struct ContextTrouble {
 
 // Creates a context on the probe's device `device` and measures its memory. The child sees only
 // this GPU or instance and uses no MPS server. The child has exited when the function returns,
-// unless the driver holds it in the kernel. Blocks for the patience plus a few seconds, and for as
-// long as the probe blocks, so call it only on a worker thread.
+// unless the driver holds it in the kernel. Blocks for options.patience plus a few seconds, and for
+// as long as the probe blocks, so call it only on a worker thread.
 std::expected<ContextCost, ContextTrouble> MeasureContext(Probe& probe, std::size_t device,
                                                           const DeviceInfo& info,
                                                           const ContextOptions& options);

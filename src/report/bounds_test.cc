@@ -33,7 +33,8 @@ TEST(Bounds, MatchHandComputation) {
   EXPECT_DOUBLE_EQ(BoundNamed(bounds, "longest task"), 614);
   // The tasks that arrive at 300 s do no work before 314 s.
   EXPECT_DOUBLE_EQ(BoundNamed(bounds, "exclusive area"), 314 + (600 + 300) / 2.0);
-  // Both tasks run side by side at full speed, so the bound is that of the longest task.
+  // The two tasks released at 300 s run side by side at full speed, so the bound is the same as for
+  // "longest task".
   EXPECT_DOUBLE_EQ(BoundNamed(bounds, "SM activity area"), 614);
   EXPECT_DOUBLE_EQ(BoundNamed(bounds, "memory area"), 614);
 }

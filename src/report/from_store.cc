@@ -187,7 +187,8 @@ void StoreRun::TakeAccounts(const Life& life) {
     const auto held = by_order ? next++ : std::ranges::find_if(ran, held_at_start);
     if (held == ran.end()) continue;
     const store::EndedAttempt& stored = *held->second;
-    // If the clock was set while the task ran, only the stored times have been corrected.
+    // If the clock was set while the task ran, the times of its events are wrong, but those in
+    // `stored` have been corrected.
     if (!held_at_start(*held)) attempt.started = std::min(*stored.started, stored.taken.to);
     // If the attempt ended while carmad was down, its event has the time of carmad's next start.
     const bool runs = attempt.end == AttemptEnd::kUnfinished;

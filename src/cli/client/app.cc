@@ -59,8 +59,8 @@ constexpr std::pair<std::string_view, std::string_view> kForeignVerbs[] = {
     {"tail", "logs -f"}, {"jobs", "list"},   {"info", "show"},     {"unhold", "release"},
     {"pause", "hold"},   {"retry", "redo"},  {"rerun", "redo"},    {"resubmit", "redo"},
     {"prio", "priority"}};
-// Options of other programs, each with CARMA's option. The spellings differ too much for a search
-// for similar options to find it.
+// Options of other programs, each with the corresponding option of CARMA. Their spellings differ
+// too much for CARMA's suggestions of similar options.
 constexpr std::pair<std::string_view, std::string_view> kForeignOptions[] = {
     {"--gpu-memory", "--gpu-mem"},
     {"--depends-on", "--dependency"},

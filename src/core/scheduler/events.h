@@ -183,7 +183,7 @@ struct ServerOpened {};  // the machine does not shut down after all
 struct ReservationsChanged {
   std::vector<ReservedPeriod> periods;
 };
-// A new, validated policy that applies from now on. It must have the same pacing. It must not
+// A new, validated policy that applies from now on. It must not change PolicyConfig::pacing or
 // switch between a mapper that shares GPUs and one that does not. Running tasks keep their GPUs and
 // claims. If the new policy ends idle tasks, those already reported as idle are ended.
 struct PolicyChanged {

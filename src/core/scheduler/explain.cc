@@ -181,7 +181,8 @@ std::string WhatIsKeptFor(const State& state, const TaskRecord& task, Time at) {
     return fmt::format(" GPU{} {} {} kept for it.", one ? "" : "s", fmt::join(gpus, ", "),
                        one ? "is" : "are");
   }
-  // Only one task at a time has a hold, so none can be predicted while another task has it.
+  // GPUs are held for only one task at a time. While they are held for another task, it is unknown
+  // when they will be held for this one.
   if (state.heads.passed.task != task.id || !state.config.pass_limit || state.recovery_hold.task())
     return "";
   const Time from = state.heads.passed.since + *state.config.pass_limit;

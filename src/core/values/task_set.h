@@ -51,7 +51,7 @@ class TaskSet {
   static std::uint64_t KeptAs(TaskId task) { return Number(task) + 1; }
   std::size_t Mask() const { return slots_.size() - 1; }
   std::size_t Next(std::size_t at) const { return (at + 1) & Mask(); }
-  // Ids are hashed, because they form consecutive runs.
+  // Ids are hashed, because consecutive ids would otherwise fill long runs of slots.
   std::size_t FirstFor(std::uint64_t kept) const {
     return (kept * 0x9e3779b97f4a7c15) >> 32 & Mask();
   }

@@ -56,9 +56,9 @@ class EstimateService {
 
   // Estimates these jobs. Tasks without a summary do not wait while summaries are being read. If
   // reading a summary takes too long, its thread is abandoned and the task is estimated without the
-  // summary. While an abandoned thread of the task's user or kMostStuck of them are still hung, its
-  // summary is not read. If `take` is set, it receives the results, in several parts and in any
-  // order.
+  // summary. A summary is not read while an abandoned thread of the same user still hangs, or while
+  // kMostStuck abandoned threads hang in total. If `take` is set, it receives the results, in
+  // several parts and in any order.
   void Ask(std::vector<EstimateJob> jobs, Take take = nullptr);
   const estimate::AppraisalRules& rules() const { return appraiser_->rules(); }
   // Applies the new settings to later calls to Ask.

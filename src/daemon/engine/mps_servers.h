@@ -81,8 +81,8 @@ struct MpsServersOptions {
   std::chrono::nanoseconds linger{60'000'000'000};
   // True if the GPU is closed. Called on the loop's thread.
   std::function<bool(const std::string& gpu_uuid)> is_closed = [](const auto&) { return false; };
-  // Returns those of a server's GPUs that can be read now, in the same format and order (see
-  // task::MpsControl::Showing). Called on the loop's thread.
+  // Given a server's GPUs, returns those that can be read now, in the format and order of `gpus`
+  // (see task::MpsControl::Showing). Called on the loop's thread.
   std::function<std::string(const std::string& gpus)> readable = [](const auto& all) {
     return all;
   };

@@ -21,7 +21,7 @@
 
 namespace carma::daemon {
 
-// Every problem passed to NoteCuda() begins with this or with core::kDriverUpgradeText.
+// The text of every problem passed to NoteCuda() begins with this or core::kDriverUpgradeText.
 inline constexpr std::string_view kCudaTrouble = "CUDA does not work there: ";
 
 struct MonitorOptions {

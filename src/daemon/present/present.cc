@@ -106,8 +106,8 @@ void AddActivity(core::GpuIndex gpu, const Engine& engine, const Monitor& monito
 void AddStrangers(const GpuUse& use, const ProcessFaces& faces, api::GpuView& view) {
   view.unattributed_mib = use.unattributed_mib;
   for (const Stranger& stranger : use.strangers) {
-    // Labels MPS servers, because they serve tasks without belonging to one, and displays, because
-    // they do not count as foreign processes.
+    // Labels MPS servers, which serve tasks without belonging to one, and desktop programs, which
+    // do not count as foreign processes.
     const char* role = stranger.mps_server ? "MPS server: " : stranger.display ? "display: " : "";
     const ProcessFace& face = faces.Of(stranger);
     view.foreign.push_back(

@@ -27,9 +27,9 @@ Result<TrainingWords> ReadDeepSpeed(std::string_view text, std::string_view wher
 // file describes another kind of adapter.
 Result<TrainingWords> ReadAdapterConfig(std::string_view text, std::string_view where);
 
-// Reads model.safetensors.index.json, which is in the same folder as config.json. Converts
-// metadata.total_size (bytes) to parameters of the configured type. Empty for quantised weights.
-// Fails like ReadDeepSpeed().
+// Reads model.safetensors.index.json, which is in the same folder as config.json. Computes
+// the number of parameters from metadata.total_size (bytes) and the configured type. Empty for
+// quantised weights. Fails like ReadDeepSpeed().
 Result<TrainingWords> ReadWeightIndex(std::string_view text, std::string_view where,
                                       const TransformerConfig& config);
 

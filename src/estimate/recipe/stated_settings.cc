@@ -54,9 +54,9 @@ const Setting* StatedSettings::Doubt(SettingNames names) const {
   const Setting* known = Any(names);
   const Setting* unknown = Unknown(names);
   if (known == nullptr || unknown == nullptr) return unknown;
-  // Both settings are elements of one list, in which later settings take precedence. But a known
-  // setting takes precedence over an unknown one from the same file, because the known value may be
-  // the unknown setting's default.
+  // Both settings are elements of one list, in which later settings take precedence. But if both
+  // are from the same file, the one with the known value takes precedence, because this value may
+  // be the default of the other.
   const auto file = [](const Setting& each) { return each.from.substr(0, each.from.find(':')); };
   const bool later = std::less<>()(known, unknown);
   return later && file(*known) != file(*unknown) ? unknown : nullptr;

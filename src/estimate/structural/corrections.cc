@@ -154,9 +154,9 @@ bool HidesProducts(const Row& attention) {
   return attention.seen.products <= 1;
 }
 
-// The attention module multiplies by its own weights in code that has no rows. The backward pass
-// needs query, key and value, and a copy of the input if the product after attention has no row
-// either.
+// The code of the attention module multiplies by the module's own weights, and these products have
+// no rows. The backward pass needs query, key and value, and a copy of the input if the product
+// after attention has no row either.
 void AttentionInOneRow(const Graph&, const Row& row, Kept& kept) {
   if (row.kind != Kind::kBlock || row.rule->relative_positions || !HidesProducts(row)) return;
   kept.AddElements((row.seen.products == 1 ? 3 : 4) * row.out);

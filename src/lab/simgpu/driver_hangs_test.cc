@@ -167,8 +167,8 @@ TEST_F(DriverHangs, EachRetryFindsAHangInOneFunction) {
   EXPECT_TRUE(Soon([&] { return Trouble(probe, 0).empty(); }));
 }
 
-// Makes processes stay after they were killed, as if they hung in the kernel: a traced process is
-// not reaped before its tracer has ended.
+// Keeps killed processes from going away, as if they hung in the kernel: a traced process is not
+// reaped until its tracer has ended.
 class Tracers {
  public:
   ~Tracers() { End(); }

@@ -34,7 +34,7 @@ struct Arrivals {
   std::size_t together = 0;  // arrivals in the same millisecond as the previous arrival
 };
 
-// Demand for GPUs if every job had started at its submission and shared no GPU.
+// Demand for GPUs if every job had started as soon as it was submitted and shared no GPU.
 struct Concurrency {
   double span_s = 0;  // from the first submission to the end of the last job
   double mean_gpus = 0;

@@ -111,7 +111,7 @@ std::map<std::string, std::string> WithoutMpsEnvironment() {
 void EraseInheritedMps(const std::string& dir, std::map<std::string, std::string>& environment) {
   const auto pipes = environment.find("CUDA_MPS_PIPE_DIRECTORY");
   if (dir.empty() || pipes == environment.end() || !pipes->second.starts_with(dir + "/")) return;
-  // For Apptainer, the pipe directory was also added to this list when the submitting task started.
+  // When the submitting task started, the pipe directory was also added to APPTAINER_BIND.
   if (const auto bound = environment.find("APPTAINER_BIND"); bound != environment.end()) {
     std::vector<std::string_view> binds = base::Split(bound->second, ',');
     std::erase(binds, pipes->second);

@@ -76,8 +76,8 @@ struct ShimEvent {
   std::string no_limit;  // kStarted: why GPU memory is not limited as it should be
   std::string text;  // kLaunchFailed: why. kExited: what else went wrong (lost output), or empty
   bool retryable = false;
-  // kLaunchFailed, retryable: it failed before anything of the task was used, for example because
-  // no process, memory or disk space was left.
+  // kLaunchFailed, retryable: the start failed before it touched anything that belongs to the task,
+  // for example because no process, memory or disk space was left.
   bool exhausted = false;
   bool interrupted = false;  // kLaunchFailed: adopted, but carmad had exited before the start
   // kLaunchFailed: the task goes back to waiting and is tried again later. Either its user does not

@@ -502,8 +502,8 @@ TEST_F(ShimLauncherTest, DoesNotKillATaskWithoutAHandler) {
   EXPECT_FALSE(base::Exists(root_ + "/carma-5.ckpt")) << "an empty folder is removed";
 }
 
-// Interactive bash has a handler for every signal that would terminate it, and dies after running
-// it.
+// Interactive bash has a handler for every signal that would terminate it. The handler runs, and
+// then bash exits anyway.
 TEST_F(ShimLauncherTest, DoesNotAskAnInteractiveShellToSave) {
   LaunchOrder order =
       Order("trap '' TERM TSTP; trap 'exit 9' USR1; echo up > $TELL; read word < $GO; exit 3");

@@ -135,7 +135,8 @@ Result<Unit> CheckReservations(const core::TaskRecord& record, const core::TaskR
   const std::optional<core::Duration>& before = record.request->time_limit;
   const std::optional<core::Duration>& after = edited.time_limit;
   if (!core::HoldsGpus(record.state) || !before || (after && *after <= *before)) return Unit{};
-  // A task without a time limit is assumed to run for booking_lead from now, as when it starts.
+  // A task without a time limit is assumed to run for booking_lead from now. The same is assumed
+  // when such a task starts.
   const base::Time ends =
       after ? record.attempt->started.value_or(now) + *after : now + core.config().booking_lead;
   for (const core::GpuView& gpu : core.Gpus(now)) {

@@ -103,8 +103,7 @@ struct Lane {
 // Returns kNotFound if a chosen GPU does not exist or is unusable, or if no GPU is left.
 Result<std::vector<Lane>> LanesOf(std::span<const gpu::DeviceInfo> devices,
                                   std::span<const std::size_t> chosen);
-// The GPU types of the lanes without duplicates, each with the number of instances in its largest
-// lane.
+// The distinct GPU types of the lanes, each with the number of instances in its largest lane.
 std::vector<ProfiledType> TypesOf(std::span<const Lane> lanes);
 
 }  // namespace carma::cli
