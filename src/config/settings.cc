@@ -85,8 +85,8 @@ std::string_view MapperWhere(core::SharingMethod method, const Settings& setting
   return pays ? "by-work" : kTurnsMapper;
 }
 
-// Sets the mapper for this sharing method, and gives keys that are not configured the mapper's
-// defaults.
+// Sets the mapper for this sharing method, and applies the mapper's defaults to keys that are not
+// configured.
 void UseMapper(Settings& settings, core::SharingMethod method) {
   settings.policy.mapper =
       settings.mapper == kAutoMapper ? MapperWhere(method, settings) : settings.mapper;

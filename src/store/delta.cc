@@ -30,7 +30,7 @@ void Insert(std::string_view bytes, std::string& difference) {
   difference += bytes;
 }
 
-// Removes a number, followed by `after`, from the front of the text and returns it.
+// Removes a number and the `after` that follows it from the front of the text. Returns the number.
 std::optional<std::size_t> TakeNumber(std::string_view& text, char after) {
   std::size_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);

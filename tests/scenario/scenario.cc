@@ -80,7 +80,7 @@ constexpr std::array kExpects{
     VerbEntry{"wake", 1, "", ""},
     VerbEntry{"reason", 2, "", "gpu text"},
     VerbEntry{"state", 2, "", ""},
-    // Words: a task, and its latest or likely start, or `unknown`.
+    // Words: a task; then its latest (or likely) start, or `unknown`.
     VerbEntry{"latest", 2, "", ""},
     VerbEntry{"likely", 2, "", ""},
     VerbEntry{"sharing", 2, "", "limit_mib threads note"},

@@ -171,8 +171,7 @@ Finding CheckRetries(const SlurmFacts& facts) {
       base::ParseInt(rest.substr(0, rest.find_first_not_of("0123456789"))).value_or(kUsualS);
   if (expire <= kLongS)
     return {"retries", Level::kOk, fmt::format("a job is restarted after {} s", expire)};
-  return {"retries", Level::kWarn,
-          fmt::format("a job is restarted after {} s at the earliest", expire),
+  return {"retries", Level::kWarn, fmt::format("a job is restarted after at least {} s", expire),
           "AuthInfo=cred_expire=30"};
 }
 

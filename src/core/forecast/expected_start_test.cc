@@ -48,7 +48,7 @@ TEST(ExpectedStart, TasksThatMayUseSomeGpusWaitForEarlierTasksOnThem) {
   const std::vector<ExpectedGpu> gpus{{.free_at = At(10)}, {.free_at = At(20)}};
   const std::vector<ExpectedTask> line{Task(1, 100, {true, true}), Task(1, 5, {false, true}),
                                        Task(1, 5, {true, false})};
-  // The first task might run on either GPU, so each of the others may have to wait for it.
+  // The first task might run on either GPU, so each of the other tasks may have to wait for it.
   EXPECT_EQ(InMinutes(LatestStarts(At(0), gpus, line, Pass::kInOrder)),
             (std::vector{10, 110, 110}));
 }

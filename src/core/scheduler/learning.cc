@@ -368,8 +368,8 @@ Need NeedNow(const State& state, const TaskRecord& task) {
   } else if (const std::optional<std::int64_t> likely_mib = LikelyMib(state, task)) {
     need.memory_mib = likely_mib;
   }
-  // Only a prediction is lowered for the other GPUs. A user's value may be meant for a later phase
-  // in which all GPUs need as much as the first.
+  // For the other GPUs, a prediction is lowered, but a user's value is not: it may be meant for a
+  // later phase in which all GPUs need as much as the first.
   const bool predicted = task.estimate && task.estimate->predicted_mib;
   const bool usual = task.ooms == 0 && !need.idle_gpu && !need.exclusive;
   if (need.gpus > 1 && need.memory_mib && predicted && usual && state.config.plateau_after &&

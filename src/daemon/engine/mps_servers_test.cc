@@ -372,8 +372,7 @@ TEST_F(MpsServersTest, AServerLacksUnreadableGpusUntilItIsRestartedUnused) {
   ASSERT_TRUE(Attach(kFirst, 0, first));
   EXPECT_TRUE(shows(first));
   readable_.clear();
-  EXPECT_THAT(Attach(kSecond, 0, "GPU-broken").error().message,
-              HasSubstr("lacks a GPU of the task"));
+  EXPECT_THAT(Attach(kSecond, 0, "GPU-broken").error().message, HasSubstr("so it lacks that GPU"));
   EXPECT_TRUE(Attach(core::TaskId{3}, 0, first)) << "no back-off";
   for (const core::TaskId id : {kFirst, core::TaskId{3}}) servers_->Detach(id, 1);
   fake_.Write("/clients", "4711\n");

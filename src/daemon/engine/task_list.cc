@@ -4,7 +4,7 @@ namespace carma::daemon {
 
 namespace {
 
-// Assumes that each variable is a map node with two strings.
+// Assumes that each variable is stored as a map node with two strings.
 std::size_t EnvironmentBytes(const TaskList::Environment& environment) {
   constexpr std::size_t kVariable = 2 * sizeof(std::string) + 64;
   std::size_t bytes = 0;

@@ -31,7 +31,7 @@ GpuUse UsedBy(std::vector<Stranger> strangers) {
 
 class ProcessFacesTest : public ::testing::Test {
  protected:
-  // Calls Follow() until all strangers have the user name of this process.
+  // Calls Follow() until all of these processes are shown with the user name of this process.
   bool AllNamed(const std::vector<Stranger>& strangers) {
     const auto named = [&](const Stranger& stranger) {
       return faces_.Of(stranger).user == base::UserName(::getuid());

@@ -394,7 +394,7 @@ void EngineHost::KeepUsage() {
   engine_.AddUsage(monitor_.CloseUsage(around_.clock.Now()), line_.Close(around_.clock.Now()));
 }
 
-// Turns are slow when the queue is long, so reports requested in quick succession share one.
+// Turns are slow when the queue is long, so reports requested in quick succession share a turn.
 void EngineHost::CloseUsageNow() {
   const auto now = std::chrono::steady_clock::now();
   if (now < usage_closed_until_) return;

@@ -45,7 +45,7 @@ void EngineHost::DriverSilent(const gpu::ReadError& why) {
       new_failure |= !std::exchange(failure_notices_[health->gpu].failing, true);
     engine_.Post(std::move(event));
   }
-  // One notice for all GPUs, unless a driver upgrade has been reported.
+  // Sends a single notice for all GPUs, or none if a driver upgrade has already been reported.
   if (new_failure && driver_upgrade_.value_or("").empty() &&
       MaySend(failure_notices_.begin()->second, around_.clock.Now()))
     TellAdministrators("health", HealthMessage(std::nullopt, why.Sentence()));

@@ -70,7 +70,7 @@ class Reader {
     if (const Setting* setting = said_.Yes(keys)) Add(name, std::move(value), *setting);
   }
 
-  // Notes which switches with a large effect are known only when the script runs.
+  // Adds a note for each important setting whose value is known only when the script runs.
   void NoteDoubts() {
     NoteDoubt("method", {"use_peft", "use_lora", "finetuning_type", "adapter", "train_type"});
     NoteDoubt("weights", {"torch_dtype", "dtype", "load_in_4bit", "load_in_8bit"});

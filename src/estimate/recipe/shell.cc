@@ -95,7 +95,7 @@ class ShellReader {
   // ---- the position in the text ----
 
   bool AtEnd() const { return at_ == text_.size(); }
-  // The character that is this far ahead. NUL, which is in no set, if the text ends before it.
+  // The character that is this far ahead; NUL, which no set contains, if the text ends before it.
   char Peek(std::size_t ahead = 0) const {
     return at_ + ahead < text_.size() ? text_[at_ + ahead] : '\0';
   }
@@ -267,7 +267,7 @@ class ShellReader {
   }
 
   // all: whether to append every value, each as a separate word. If false, only the first value is
-  // used, as in a shell. Without values, "$@" is no word, but "$1" is an empty one.
+  // used, as in a shell. Without values, "$@" expands to no words, but "$1" to one empty word.
   void Put(const std::vector<ShellWord>& values, bool quoted, bool all, Fields& fields) {
     if (values.empty() && quoted && !all) fields.Append("");
     for (const ShellWord& value : values) {

@@ -51,7 +51,7 @@ constexpr double kSegmentMib = 20;
 
 // Memory beyond weights and states, divided by torchinfo's total. Excludes the allocator's
 // overhead. The total is twice the outputs of all modules that have parameters and no children.
-// Which kinds of rows are printed shows what the total leaves out (docs/inside/estimators.md,
+// The kinds of rows that are printed show what the total leaves out (docs/inside/estimators.md,
 // "Bound").
 constexpr double kKeptOfPass = 0.91;        // batch norms, and activations that keep their output
 constexpr double kNothingSeen = 1.18;       // no norm is printed: the overall median

@@ -75,7 +75,7 @@ class Trail {
   static bool IsReadable(const Tensor& tensor) {
     return tensor.kept || tensor.maker != Tensor::Maker::kMatrix;
   }
-  // Forgets tensors made by code between modules. They are read only within their block.
+  // Forgets tensors made by code between modules, because later blocks do not read them.
   void LeaveBlock(int current) {
     std::erase_if(recent_, [&](int index) {
       return index != current && (*this)[index].maker == Tensor::Maker::kFunction;

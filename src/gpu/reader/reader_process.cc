@@ -27,7 +27,7 @@ class LeftBehind {
     const std::lock_guard lock(mutex_);
     left_.emplace_back(pid, gpu);
   }
-  // Returns how many remain that were asked about this GPU.
+  // Reaps the readers that have exited. Returns how many of those asked about this GPU remain.
   std::size_t Reap(Gpu gpu = std::nullopt) {
     const std::lock_guard lock(mutex_);
     std::erase_if(left_,

@@ -177,9 +177,9 @@ bool TooManyInstances(std::span<const sim::ShapedGpu> gpus);
 // place's number.
 void InitWorld(World& world, std::span<const sim::ShapedGpu> gpus, std::uint64_t seed);
 
-// Advances the world to now_s, stopping whenever a resident finishes its work. (A finished resident
-// only holds memory.) Does nothing if now_s is before the world's time. Returns true if any
-// resident finished.
+// Advances the world to now_s, and recomputes it each time a resident finishes its work. (A
+// finished resident only holds memory.) Does nothing if now_s is before the world's time. Returns
+// true if any resident finished.
 bool Advance(World& world, double now_s);
 
 // Computes memory, speeds, activity and power from the residents. Must be called after every change

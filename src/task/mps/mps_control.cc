@@ -132,7 +132,7 @@ Result<Unit> MpsControl::MakeShow(const std::vector<std::string>& gpus, const st
     if (shows) return Unit{};
     return Fail(
         ErrorCode::kConflict,
-        "the MPS server lacks a GPU of the task that could not be read when the server started");
+        "the MPS server started while a GPU of the task could not be read, so it lacks that GPU");
   }
   Quit(deadline);
   return Unit{};

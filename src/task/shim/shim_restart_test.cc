@@ -177,7 +177,7 @@ TEST_F(ShimRestartTest, ATaskWithAProcessThatSurvivesAKillIsNotLost) {
   constexpr std::intptr_t kStopAtExit = PTRACE_O_TRACEEXIT;
   if (::ptrace(PTRACE_SEIZE, task, nullptr, kStopAtExit) != 0) GTEST_SKIP() << "no ptrace()";
   launcher_->Stop(kTask, 1);
-  // The launcher wakes up once for each time that it kills the task.
+  // The launcher wakes up each time it kills the task.
   for (int wakes = 0; wakes < 3 && events_.empty(); ++wakes) {
     pollfd fd{launcher_->PollFd(), POLLIN, 0};
     ::poll(&fd, 1, kPatienceMs);
@@ -200,7 +200,7 @@ TEST_F(ShimRestartTest, AShimThatSurvivesAKillIsReportedOnce) {
   ASSERT_EQ(::waitpid(shim, nullptr, __WALL), shim);
   launcher_->Stop(kTask, 1);
   ::testing::internal::CaptureStderr();
-  // The launcher wakes up when it kills the task, then for each time that it kills the shim.
+  // The launcher wakes up when it kills the task, and then each time it kills the shim.
   for (int wakes = 0; wakes < 3 && events_.empty(); ++wakes) {
     pollfd fd{launcher_->PollFd(), POLLIN, 0};
     ::poll(&fd, 1, kPatienceMs);

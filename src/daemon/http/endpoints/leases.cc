@@ -276,7 +276,7 @@ Result<Unit> MakeLease(const SharedServices& services, const Call& call,
         reply(std::unexpected(done.error()));
     };
     // A restarted job may claim more memory in Slurm than its options say. A batch step does not
-    // get the job's restart count, so carmad asks Slurm for the claim even of a job's first run.
+    // get the job's restart count, so carmad asks Slurm for the claim even on a job's first run.
     if (!services->ask_claim || !asked.key->IsBase()) return submit(asked);
     services->ask_claim(asked.key->job, [asked, submit, reply](const auto& gib) {
       if (!gib) return reply(std::unexpected(gib.error()));

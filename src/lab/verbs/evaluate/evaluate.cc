@@ -194,7 +194,7 @@ std::string TextOf(const std::vector<Evaluated>& all, const DataSet& set,
   return text;
 }
 
-// The options that --runs and --calibrate each use.
+// The options that may accompany --runs, and those that may accompany `--calibrate each`.
 constexpr std::string_view kOfRuns[] = {"runs", "models", "by", "leave-out", "rows", "coverage"};
 constexpr std::string_view kOfEachFamily[] = {"layers",    "measured",  "catalogue",    "summaries",
                                               "optimizer", "calibrate", "summary-only", "torchinfo",

@@ -48,7 +48,8 @@ struct Evaluated {
 
 // The JSON of a score in `estimate evaluate --json`.
 base::Json ScoreJson(const estimate::Score& score);
-// The JSON of `estimate evaluate --json`. runs, without_model: numbers of measured runs.
+// The JSON of `estimate evaluate --json`. runs: the number of runs compared. without_model: the
+// number of other runs, whose model is missing.
 base::Json EvaluationJson(const std::vector<Evaluated>& all, std::size_t runs,
                           std::size_t without_model, double coverage);
 // Returns a table row: `first`, the group, the number of runs, the shares in percent, and the

@@ -166,8 +166,8 @@ class TypeWork {
     if (slowdown) seen_[{run.run.method, run.run.members, name}].push_back(*slowdown);
   }
 
-  // Converts a meeting to the form that the fits need, which identifies workloads by their index in
-  // findings_.profiles.
+  // Converts a Meeting to the input of the slowdown fits, which identify workloads by their index
+  // in findings_.profiles.
   std::optional<SeenSlowdown> Numbered(const Meeting& meeting) const {
     // Uses the median, so one run on a busy host does not change the parameters.
     SeenSlowdown seen{.slowdown = meeting.median_slowdown};

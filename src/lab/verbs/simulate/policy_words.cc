@@ -152,7 +152,7 @@ constexpr Word kWords[] = {
     {{"durations", "true or false", "whether tasks' solo run times are known; default: false"},
      Sets<AT(estimates.durations)>},
     {{"activity_sigma", "number from 0 to 5",
-      "random error of the SM activity that profiles provides: a factor exp(N(0, sigma))"},
+      "random error of the SM activity known through profiles: a factor exp(N(0, sigma))"},
      Sets<AT(estimates.activity_sigma), 0, 5>},
     {{"slowdown_sigma", "number from 0 to 5",
       "random error of the sensitivity and pressure that profiles=measured provides"},

@@ -72,7 +72,7 @@ Result<Unit> CutWindow(trace::JobTrace& trace, const WindowFlags& flags) {
 }
 
 // Warns of classes that got more than their share of the jobs, because no other class has workloads
-// of these jobs' sizes.
+// that use as many GPUs as these jobs.
 void WarnOfMix(Context& context, const std::vector<trace::ClassShare>& mix,
                const trace::MappedTasks& mapped) {
   for (std::size_t i = 0; i < mix.size(); ++i) {
