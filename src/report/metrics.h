@@ -30,7 +30,7 @@ struct Spread {
   friend bool operator==(const Spread&, const Spread&) = default;
 };
 
-// Metrics of one group of tasks, in seconds.
+// Metrics of one group of tasks. Times are in seconds.
 struct GroupMetrics {
   std::string name;
   std::int64_t tasks = 0;

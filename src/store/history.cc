@@ -16,7 +16,7 @@ namespace carma::store {
 namespace {
 
 // The rows are read in order of id. The "+" keeps SQLite from using the index on times, which would
-// force it to sort them.
+// force it to sort the rows.
 std::string InSpan() {
   return "WHERE +submitted_ms >= ? AND +submitted_ms <= ? AND " + std::string(kArrived) + " ";
 }

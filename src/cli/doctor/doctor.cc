@@ -71,7 +71,7 @@ std::string RemedyWithoutDriver(const DriverFacts& facts, const config::Settings
          "GPUs: carmad --background --simulate 4xA100-40GB";
 }
 
-// Merges equal findings for several GPUs, and puts them after the findings for a single GPU.
+// Merges equal findings for several GPUs, and puts them after findings for single GPUs.
 std::vector<Finding> Folded(const std::vector<Finding>& findings) {
   struct Group {
     const Finding* finding;

@@ -19,7 +19,7 @@ class FaultOrigins {
   // Look() logs the reason, and LastOn() never finds a task.
   explicit FaultOrigins(const std::string& path);
 
-  // Reads new lines of the kernel log. In each round of readings, must be called before WhoUses():
+  // Reads new lines of the kernel log. Must be called before WhoUses() in each round of readings:
   // the faulty process usually no longer uses a GPU, and WhoUses() forgets such processes.
   void Look(base::Time now, Attribution& attribution);
   // The task that caused the last fault on that GPU within the past hour and after `since`. pci:

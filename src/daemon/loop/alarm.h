@@ -20,8 +20,8 @@ class Alarm {
     timer_.expires_after(std::max(from_now, std::chrono::nanoseconds(0)));
     timer_.async_wait([call = std::move(call), number = ++*last_,
                        last = std::weak_ptr(last_)](const boost::system::error_code& error) {
-      // Cancelling a timer that has already fired does not stop this handler, so it compares the
-      // numbers.
+      // Cancelling a timer that has already fired does not stop this handler, so it checks whether
+      // its number is still the latest.
       const std::shared_ptr<std::uint64_t> now = last.lock();
       if (!error && now && *now == number) call();
     });

@@ -104,7 +104,7 @@ class ShellState {
     if (!array.adds) variable.clear();
     variable.insert(variable.end(), items.begin(), items.end());
   }
-  // Runs a command that changes the shell itself, and keeps any other command.
+  // Executes a command that changes the shell itself. Adds any other command to the result.
   void Run(ShellCommand command) {
     const std::vector<ShellWord>& words = command.words;
     const std::string& name = words.front().text;

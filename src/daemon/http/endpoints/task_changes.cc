@@ -121,7 +121,7 @@ task::TaskSpec DescriptionNow(const task::TaskSpec& stored, const core::TaskRequ
   return now;
 }
 
-// Returns kConflict if fields change that can no longer be changed in the task's state.
+// Returns kConflict for changes to fields that can no longer be changed in the task's state.
 Result<Unit> CheckStillOpen(const Json& before, const Json& changes,
                             const core::TaskRecord& record) {
   if (!core::HoldsGpus(record.state)) return Unit{};
