@@ -405,7 +405,7 @@ INSTANTIATE_TEST_SUITE_P(Kinds, GpuMemNetTest, ::testing::ValuesIn(kKinds),
                          [](const auto& kind) { return std::string(NetworkKindName(kind.param)); });
 
 // A rule of thumb for perceptrons with Adam is 1454 MiB of context plus 5.2 times the parameters.
-// It puts these networks well inside a class, so a trained network must predict that class.
+// It puts these networks well inside a class, so the trained classifier must predict that class.
 TEST_P(GpuMemNetTest, PredictsPlainPerceptrons) {
   struct Case {
     int layers;

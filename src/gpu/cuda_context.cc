@@ -294,7 +294,7 @@ class Holder {
   }
 
   // False if there is no descriptor to watch the child. End() then leaves the child to
-  // TheSurvivors(), because waiting for a child that hangs would block for ever.
+  // TheSurvivors(), because waiting for a child that hangs would block forever.
   bool EndsWithin(std::chrono::milliseconds patience) const {
     if (!child_.process) return false;
     pollfd waiting{child_.process.get(), POLLIN, 0};

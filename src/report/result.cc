@@ -53,8 +53,8 @@ std::string NameOf(const Case& of) {
   return of.label.empty() ? "the other run" : of.label;
 }
 
-// The fastest case. Cases with more failed tasks than the first case are considered only if there
-// are no others.
+// The index of the fastest case, not counting the first. A case with more failed tasks than the
+// first is chosen only if all of them have more.
 std::size_t Best(const std::vector<Case>& cases) {
   const Line& total = LineOf("trace_total_s");
   std::size_t best = 1;

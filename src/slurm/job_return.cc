@@ -166,8 +166,8 @@ NextStep Next(const JobReturn& back, const std::optional<Job>& job, bool long_in
 
 JobReturn After(JobReturn back, ReturnStep done) {
   back.refusals = 0;
-  // CARMA does not check whether the claim and the comment were changed, so kRaise is repeated
-  // until scontrol has confirmed the change.
+  // CARMA does not read back the claim and the comment, so kRaise is repeated until scontrol
+  // reports success.
   if (done == ReturnStep::kRaise) back.step = ReturnStep::kRelease;
   return back;
 }

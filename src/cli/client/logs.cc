@@ -59,7 +59,7 @@ bool HasStarted(const api::TaskView& task) {
   return task.attempt > 1 || (task.attempt == 1 && task.state != "launching");
 }
 
-// Explains why a task that ended before it started has no output; empty if the task has started.
+// Explains why a task that never started has no output; empty if the task has started.
 std::string NeverStarted(const api::TaskView& task) {
   if (!HasEnded(task)) return "";
   if (task.reason == "LaunchFailed") {
@@ -68,8 +68,7 @@ std::string NeverStarted(const api::TaskView& task) {
     return fmt::format("task {} has no output: {}", task.id, why);
   }
   if (task.attempt > 0) return "";
-  return fmt::format("task {} ended before it started ({}), so it has no output", task.id,
-                     EndText(task));
+  return fmt::format("task {} never started ({}), so it has no output", task.id, EndText(task));
 }
 
 base::Error Unreadable(const base::Error& error, const api::TaskView& task,

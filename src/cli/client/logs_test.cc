@@ -68,8 +68,7 @@ TEST_F(App, LogsOfATaskThatNeverStartedPromiseNoOutput) {
   });
   const Ran followed = Run({"logs", "-f", "1"});
   EXPECT_EQ(followed.exit_code, 1);
-  const std::string ended =
-      "carma: task 1 ended before it started (cancelled), so it has no output\n";
+  const std::string ended = "carma: task 1 never started (cancelled), so it has no output\n";
   EXPECT_EQ(followed.err, "carma: task 1 is queued; waiting for its output\n" + ended);
   EXPECT_EQ(Run({"logs", "1"}).err, ended);
   EXPECT_EQ(Run({"logs", "2"}).err,
@@ -99,7 +98,7 @@ TEST_F(App, LogsOfATaskThatHasNotStartedIgnoreAnOldFile) {
   EXPECT_EQ(waits.out, "");
   EXPECT_EQ(waits.err, "carma: task 1 has not started; its output will be in " + path + "\n");
   EXPECT_EQ(Run({"logs", "2"}).err,
-            "carma: task 2 ended before it started (cancelled), so it has no output\n");
+            "carma: task 2 never started (cancelled), so it has no output\n");
   const Ran followed = Run({"logs", "-f", "1"});
   EXPECT_EQ(followed.exit_code, 0);
   EXPECT_EQ(followed.out, "new\n");

@@ -45,7 +45,7 @@ void AddSubmit(Syntax app, Context& context) {
       "with --wait, the task's exit code.\n");
   AddTaskOptions(verb);
   verb.AddFlag("--check", flags->check,
-               "dry run: report whether it would be accepted and could start now");
+               "dry run: report whether the task would be accepted and could start now");
   verb.AddFlag("--no-check", flags->no_check,
                "do not check that the program, working directory and conda environment exist");
   verb.AddFlag("-W,--wait", flags->wait, "wait until the task ends and exit with its exit code");

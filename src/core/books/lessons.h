@@ -38,8 +38,8 @@ class Lessons {
   void Cpus(const TaskRecord& task, double cpus);
   void Alone(const TaskRecord& task, double alone_s);
   void AtLeast(const TaskRecord& task, std::int64_t demand_mib);
-  // Records that a run had enough memory. If AtLeast demanded more than `need_mib`, the demand
-  // moves halfway towards it.
+  // Records that a run had enough memory. If AtLeast demanded more than `need_mib`, halves the
+  // difference between the demand and `need_mib`.
   void Succeeded(const TaskRecord& task, std::int64_t need_mib);
 
   // Returns the lesson for the task's kind, or null if there is none.

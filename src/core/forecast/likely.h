@@ -33,8 +33,9 @@ struct LikelyLine {
 // Seconds until each task starts, in queue order. An entry is empty if the start is unknown.
 //
 // The simulation serves the queue whenever a task ends, under the backfill rules, and keeps GPUs
-// for a head that has been overtaken for too long. It assumes that no tasks arrive or return and
-// that reservations and drains do not change. It stops once the first `most` tasks have started.
+// for a head that has been overtaken for too long. It assumes that no task is submitted or requeued
+// and that reservations and drains do not change. It stops once the first `most` tasks have
+// started.
 std::vector<std::optional<double>> LikelyStarts(const PolicyConfig& config, PreemptionPlan room,
                                                 std::span<const LikelyRun> running,
                                                 const LikelyLine& line, std::size_t most);

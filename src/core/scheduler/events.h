@@ -156,8 +156,8 @@ struct TaskEdited {
   base::CopyOnWrite<TaskRequest> request;
 };
 // An administrator or the health rules (by_rule) close a GPU to new tasks. Each sets a separate
-// drain, and the GPU is open only if neither is set. At empty_by, the GPU's tasks are stopped and
-// requeued; SlotRules::notice before that, they are asked to checkpoint.
+// drain, and the GPU is open only if neither is set. The GPU's tasks are asked to checkpoint when
+// SlotRules::notice remains until empty_by, and are stopped and requeued at empty_by.
 struct DrainRequested {
   GpuIndex gpu{};
   std::string why;

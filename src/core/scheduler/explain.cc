@@ -233,8 +233,8 @@ Reason ReasonAtHead(const State& state, const TaskRecord& task, Time at) {
   if (state.launch_trouble.on()) return {ReasonCode::kMachineTrouble, state.launch_trouble.Text()};
   if (state.passes.waiting_pays && task.queue == QueueKind::kMain) {
     return {ReasonCode::kPriority,
-            "It could start now, but all tasks will finish earlier if it waits for the next task "
-            "to end."};
+            "It could start now, but tasks are predicted to finish earlier overall if it waits for "
+            "the next one to end."};
   }
   return state.rules->WhyNotYet(task, at);
 }

@@ -68,8 +68,9 @@ std::optional<double> ActivityNow(const State& state, TaskId id) {
   return most;
 }
 
-// The peak on all GPUs but the first, relative to the highest peak (Profile::others_share), as
-// observed in this attempt. Empty after a daemon restart, which preserves only the highest peak.
+// The highest peak on any GPU except the first, relative to the highest peak on any GPU
+// (Profile::others_share), as observed in this attempt. Empty after a daemon restart, which
+// preserves only the highest peak.
 std::optional<double> OthersShare(const State& state, TaskId id) {
   return state.LifeOf(id).restored ? std::nullopt : state.ledger.OthersShareOf(id);
 }

@@ -9,8 +9,8 @@ namespace {
 
 constexpr Duration kEarly{60'000};
 
-// How many runs in a row, including the current one, were repeated within a minute of their start.
-// 0 if the current run has already lasted longer.
+// The number of runs in a row, up to and including the current one, that were requeued within a
+// minute of their start, if the task is requeued now. 0 if the current run has lasted longer.
 int NextRepeat(const State& state, const TaskRecord& task) {
   const bool early = state.now - task.attempt->launched.value_or(state.now) < kEarly;
   return early ? state.LifeOf(task.id).repeats + 1 : 0;

@@ -23,8 +23,8 @@ Trial Try(const Scheduler& scheduler, const TaskRequest& request,
           const std::optional<Estimate>& estimate, Time now);
 
 // Puts a warning before the remarks if the prediction is larger than every GPU that the task may
-// use. Such a task is accepted, because the prediction may be wrong, and is promised the largest
-// GPU.
+// use. Such a task is accepted, because the prediction may be wrong, and is promised all memory of
+// the largest GPU.
 void NoteTooLarge(const Scheduler& scheduler, const TaskRequest& request,
                   const std::optional<Estimate>& estimate, std::vector<std::string>& remarks);
 

@@ -56,9 +56,9 @@ class Ends {
   // Must be called before this daemon writes to the store.
   Result<Unit> Open();
 
-  // When the attempt ended, according to this kExited or kLaunchFailed; empty if it has just ended.
-  // If it ended at an unknown time while no carmad was running, returns when carmad last wrote to
-  // the store. Its user is not charged for the time since then.
+  // When the attempt ended, according to this kExited or kLaunchFailed event; empty if it has just
+  // ended. If it ended at an unknown time while no carmad was running, returns when carmad last
+  // wrote to the store. Its user is not charged for the time since then.
   std::optional<base::Time> EndOf(const task::ShimEvent& event) const;
 
   // Handles the end of an attempt, as reported by its shim (kExited). Posts the end immediately if

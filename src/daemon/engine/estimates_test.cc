@@ -207,7 +207,7 @@ TEST_F(EstimateServiceTest, AbandonsNoMoreThanAFewThreads) {
   Await(kTasks);
   EXPECT_EQ(files_->reads("/hangs/" + std::to_string(kTasks)), 0) << "it was not even opened";
   EXPECT_THAT(results_[kTasks].forecast.remarks,
-              ElementsAre(HasSubstr("not read, because reading files of 4 users hangs")));
+              ElementsAre(HasSubstr("not read: 4 other users' files do not respond")));
   files_->LetGo();
   // Files can be read again once a hung read returns. The result of the hung read comes too late to
   // be used.

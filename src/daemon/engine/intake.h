@@ -188,7 +188,7 @@ class Intake {
   // otherwise an empty string. The submission is accepted anyway, because a script may submit a
   // chain of tasks whose first task fails before the next one is submitted.
   Result<std::string> CheckDependencies(const TaskList& tasks, std::size_t begin, std::size_t end);
-  // Must be called before KeepForEstimate, which takes the description away.
+  // Must be called before KeepForEstimate, which moves the description out of the submission.
   bool WantsNotices(const Submission& submission, std::size_t index) const;
   void KeepForEstimate(core::TaskId id, Submission& submission, std::size_t index);
 

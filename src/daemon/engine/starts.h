@@ -83,7 +83,8 @@ class Starts {
   // limit.
   std::int64_t GroupLimitMib(const std::vector<core::Placement>& placement,
                              std::int64_t bound_mib) const;
-  // Each task's memory limits on its GPUs. They leave other tasks the memory promised to them.
+  // Each task's memory limits on its GPUs, chosen so that other tasks can still get the memory that
+  // they were promised.
   std::map<core::TaskId, std::vector<task::GpuMemoryLimit>> Rooms(base::Time now) const;
   // Handles the response from the MPS servers. The attempt starts once its sharing mode is durable.
   void TakeAttached(core::TaskId id, int attempt, const Result<MpsPlace>& attached);

@@ -285,7 +285,7 @@ api::TaskView Present(const store::StoredTask& stored, const Engine& engine, con
     view.turn_ends_ms = OptionalMs(core::TurnEnds(engine.scheduler().config().slots, record));
   if (core::HoldsGpus(record.state)) {
     view.host_note = HostNote(record.attempt->host, engine.controls());
-    // The other GPUs are no longer managed and have no number.
+    // Drops GPUs that carmad no longer manages, because they have no number.
     const auto managed = std::ssize(monitor.devices());
     std::erase_if(view.gpu_indices, [&](std::int64_t index) { return index >= managed; });
     for (const core::Placement& placement : record.attempt->placement) {

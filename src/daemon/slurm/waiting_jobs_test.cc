@@ -16,7 +16,7 @@ class WaitingJobsTest : public SlurmProgramsFixture {
     WriteText("line",
               "10|10_3|RUNNING|None|1|1|0|N/A|" + nodes + "||main|(null)|cpu=1|9|" + text + "|\n");
   }
-  // The job is listed as waiting the first `most` times.
+  // Only the first `most` calls list the job as waiting.
   std::unique_ptr<WaitingJobs> Watch(std::chrono::seconds quiet = {}, int most = 1'000'000) {
     return std::make_unique<WaitingJobs>(
         loop_, Programs(), WaitingJobsOptions{"vm", std::chrono::milliseconds(1), quiet},

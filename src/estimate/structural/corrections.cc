@@ -205,8 +205,8 @@ void RelativePositions(const Graph&, const Row& row, Kept& kept) {
   // Kept: query, key and value; the queries with each bias; the position keys; the result and its
   // copy.
   constexpr double kVectors = 8;
-  // Also kept: the softmax's result before and after dropout, and its copy in the order of the last
-  // product.
+  // Also kept: the softmax's result before and after dropout, and its copy with the dimensions in
+  // the order that the last product needs.
   constexpr double kMatrices = 3;
   constexpr double kHeadWidth = 64;  // XLNet's d_head, which a summary does not show
   const Shape& out = row.layer->out;

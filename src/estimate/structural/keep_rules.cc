@@ -14,8 +14,8 @@ bool Is(const Row& row, const Tensor&) {
   return row.rule->role == kRole;
 }
 
-// torchsummary does not show whether an activation works in place. Most activations that support it
-// do.
+// torchsummary does not show whether an activation works in place. Most activations that can work
+// in place do.
 bool IsLeakyInPlace(const Row& row, const Tensor&) {
   return row.rule->leaky && (row.layer->inplace || row.layer->kind == model::RowKind::kUnknown);
 }

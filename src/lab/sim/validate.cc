@@ -80,7 +80,8 @@ consteval PublishedFigure Within(PublishedFigure figure, double share) {
   figure.to = figure.value * (1 + share);
   return figure;
 }
-// For a relative change, the share applies to the makespan itself, not to the change.
+// Like Within(), for a figure that is a relative change of the makespan. The tolerance `share`
+// applies to the makespan itself, not to the change.
 consteval PublishedFigure ChangeWithin(PublishedFigure figure, double share) {
   figure.from = (1 + figure.value) * (1 - share) - 1;
   figure.to = (1 + figure.value) * (1 + share) - 1;

@@ -1,4 +1,4 @@
-// Tests with real processes how leases are granted, adopted and ended, and how a new daemon
+// Uses real processes to test how leases are granted, adopted and ended, and how a new daemon
 // restores them.
 #include "task/lease/lease_launcher.h"
 

@@ -126,7 +126,7 @@ class MpsControl {
 
 // Tests whether MPS works by running MpsControl::Try() as this process's user in a temporary
 // folder; ignores setup.dir. shared: test a server for all users. Returns kDenied if this driver or
-// user cannot run one.
+// user cannot run a server.
 Result<MpsAbilities> TryMps(MpsSetup setup, bool shared, MpsControl::Deadline deadline);
 
 // Finds the control daemons that an earlier carmad left running below setup.dir, and returns their

@@ -66,8 +66,8 @@ bool IsPreparation(string_view label) {
   if (std::ranges::any_of(kPreparationWords,
                           [&](string_view word) { return HasWord(label, word); }))
     return true;
-  // File names mean preparation too: "foo.safetensors", "model-00001-of-00003.bin",
-  // "train-00000-of-00001.parquet".
+  // A bar labelled with a file name also shows preparation: "foo.safetensors",
+  // "model-00001-of-00003.bin", "train-00000-of-00001.parquet".
   constexpr string_view kFiles[] = {".bin",     ".json", ".zip", ".gz",  ".tar",
                                     ".parquet", ".pt",   ".pth", ".txt", ".model"};
   return std::ranges::any_of(kFiles, [&](string_view file) { return label.ends_with(file); });

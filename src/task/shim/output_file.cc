@@ -116,7 +116,7 @@ void OutputFile::Rotate() {
   // A file that the user has moved is kept as it is.
   if (WasMoved()) {
     if (Reopen(0)) return;
-    // A deleted file is emptied, because it would fill the disk without being seen.
+    // A deleted file is emptied, because it would otherwise fill the disk unnoticed.
     struct stat st {};
     if (::fstat(fd_.get(), &st) == 0 && st.st_nlink == 0) (void)!::ftruncate(fd_.get(), 0);
     return;
@@ -128,7 +128,7 @@ void OutputFile::Rotate() {
     if (number == 0) moved = renamed;
   }
   if (moved) {
-    // If no new file can be created, for example because of a quota, the old one grows further.
+    // If no new file can be created, for example because of a quota, the old one keeps growing.
     if (!Reopen(O_EXCL) && errno != EEXIST) ::rename(Rotated(path_, 1).c_str(), path_.c_str());
     return;
   }

@@ -162,8 +162,8 @@ Result<Unit> ReservedFile::Commit(std::string_view text, bool durable) {
   if (::ftruncate(fd.get(), static_cast<off_t>(text.size())) != 0) return FailErrno(errno, reserve);
   if (durable && ::fsync(fd.get()) != 0) return FailErrno(errno, reserve);
   if (::rename(reserve.c_str(), path.c_str()) != 0) return FailErrno(errno, path);
-  // The file is complete and has its name, so there is no need to write it again if syncing the
-  // folder fails.
+  // The file is complete and has its final name, so there is no need to write it again if syncing
+  // the folder fails.
   if (durable) (void)SyncPath(dir_, O_DIRECTORY);
   return Unit{};
 }

@@ -346,8 +346,8 @@ Result<SbatchCall> PlanSbatch(const Words& arguments, const Variables& environme
     }
   }
   const std::string script = at < arguments.size() ? arguments[at] : wraps ? "" : "-";
-  // A task that submits its own script passes on its name, because the script's file name is only
-  // "script" or a number.
+  // If a task submits its own script, the new task gets the task's name, because the script's file
+  // name is only "script" or a number.
   const std::string own = Lookup(environment, "CARMA_ATTEMPT_DIR");
   const bool again =
       (!own.empty() && script.starts_with(own + "/")) || script.starts_with("/proc/");

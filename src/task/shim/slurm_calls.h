@@ -35,8 +35,8 @@ struct SbatchCall {
   std::vector<std::string> words;
   bool parsable = false;  // print only the number
 };
-// Builds the `carma submit` call with the same options. A task that submits its own script ($0)
-// passes on its name.
+// Builds the `carma submit` call with the same options. If a task submits its own script ($0), the
+// new task gets the submitting task's name.
 Result<SbatchCall> PlanSbatch(const std::vector<std::string>& arguments,
                               const std::map<std::string, std::string>& environment);
 

@@ -283,8 +283,8 @@ Result<ManyChanges> ReadChanges(const Call& call) {
   return changes;
 }
 
-// Collects the results of many changes. The destructor sends the response, because it runs once
-// every task has a result.
+// Collects the results of many changes. The destructor sends the response, because it runs as soon
+// as every task has a result.
 class ChangesTold {
  public:
   ChangesTold(const SharedServices& services, const Caller& caller, api::Responder reply)
