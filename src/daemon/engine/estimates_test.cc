@@ -191,7 +191,7 @@ TEST_F(EstimateServiceTest, AFileThatHangsDelaysNoOtherTasks) {
               ElementsAre(HasSubstr("no estimate: /hangs: could not be read within 0.1 s")));
   EXPECT_EQ(results_[3].estimate, (core::Estimate{5'000, "given", std::nullopt}));
   EXPECT_THAT(results_[3].forecast.remarks,
-              Contains(HasSubstr("/hangs: not read, because reading another file of this user")));
+              Contains(HasSubstr("/hangs: not read: another file of this user")));
   EXPECT_EQ(files_->reads("/hangs"), 1) << "a second read would only delay other users";
   EXPECT_TRUE(WasRead(results_[4]));
 }
