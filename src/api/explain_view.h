@@ -86,7 +86,7 @@ struct ExplainView {
           "Number of tasks ahead of this one in its queue; null if the task is not waiting.");
     field("policy", explain.policy, "The scheduling rules in one line.");
     field("collocation", explain.collocation,
-          "What the tasks on a GPU share, and which limits are enforced.");
+          "How tasks share a GPU, and which limits are enforced.");
     field("taught_mib", explain.taught_mib,
           "Measured memory requirement of similar tasks, used instead of the task's own estimate; "
           "null if none was measured.");

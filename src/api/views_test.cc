@@ -424,7 +424,7 @@ TEST(OpenApi, EveryReferenceLeadsSomewhere) {
   EXPECT_GT(references, 20);
 }
 
-// Expects the fields that the row selects from the full view, and `own` additional ones.
+// Expects exactly the fields that the row selects from the full view, plus `own` more.
 template <class T>
 void ExpectFields(const Json& json, std::size_t own) {
   const std::vector<std::string_view> selected = base::Split(T::kFields, ',');

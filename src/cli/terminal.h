@@ -26,7 +26,7 @@ std::size_t ShownWidth(std::string_view text);
 // height, because they would scroll the first lines away. No line of `text` may be wider than the
 // screen.
 std::string Redrawn(std::string_view text, const Screen& screen);
-// The number of bytes in the longest beginning of the text that fits in this many columns.
+// The number of bytes in the longest prefix of the text that fits in this many columns.
 std::size_t BytesOf(std::string_view text, std::size_t columns);
 // Wraps lines that are wider than the screen, between words if possible. Continuation lines begin
 // at column `hanging` or, if it is empty, two columns further right than the line itself.

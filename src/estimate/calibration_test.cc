@@ -46,7 +46,7 @@ TEST(Calibration, LearnsTheConstantFromFiveTasks) {
 }
 
 // Half of the tasks have convolutions. All tasks loaded their kernels at first use, but only half
-// of them said so.
+// of them reported this.
 TEST(Calibration, TasksShowHowKernelsAreLoaded) {
   const double plain = ShippedMib({Loading::kLazy, Libraries::kPlain});
   const double cudnn = ShippedMib({Loading::kLazy, Libraries::kConvolutions});

@@ -113,8 +113,9 @@ Result<Unit> Follow(Context& context, std::uint64_t id, OutputReader& reader,
   return std::unexpected(Unreadable({ErrorCode::kNotFound, ""}, task->value, path));
 }
 
-// Says where older output of the task is if its output file was rotated (task.max_output); empty if
-// it was not. A file from before the submission is another task's. path: the output file.
+// Returns a sentence that says where the task's older output is if its output file was rotated
+// (task.max_output); empty if it was not. A file from before the submission belongs to another
+// task. path: the output file.
 std::string OlderOutput(const api::TaskView& task, const std::string& path) {
   std::error_code none;
   const std::string file = std::filesystem::canonical(path, none).string();

@@ -37,7 +37,7 @@ std::string GpuText(const TaskView& task) {
   return Waits(task) ? fmt::format("x{}", task.gpus) : GpuIndices(task);
 }
 
-// The most useful note for the task's user.
+// The end of the task's row: what its user most needs to know.
 std::string NoteText(const TaskView& task, const TopData& data) {
   if (HoldsGpus(task)) {
     std::string note;

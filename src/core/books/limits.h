@@ -68,8 +68,8 @@ class Limits {
   void Start(const TaskRecord& task);
   void End(const TaskRecord& task);
   void Past(const Taken& taken, Time now);
-  // A copy in which the starts and ends of tasks can be tried out. It counts past GPU hours, but
-  // cannot drop them (Advance).
+  // A copy in which the starts and ends of tasks can be tried out. The copy counts past GPU hours,
+  // but its Advance() does not drop any.
   Limits ForPlan() const;
   // Drops attempts that ended before the period of every rule began. Call it before each decision.
   void Advance(Time now);

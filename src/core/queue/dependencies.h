@@ -33,9 +33,10 @@ class Dependencies {
     Arrive(id);
     returned_ = true;
   }
-  // Looks up the dependencies of the added tasks so that End can record how they ended. Also fills
-  // in those that ended since the last Close, because a task and its dependency may arrive and end
-  // in the same batch of events. Returns the tasks whose dependencies may have changed.
+  // Looks up the dependencies of the added tasks so that End can record how they ended. Also sets
+  // known_final of dependencies that ended since the last Close, because a task and its dependency
+  // may arrive and end in the same batch of events. Returns the tasks whose dependencies may have
+  // changed.
   std::vector<TaskId> Register(TaskRecords& tasks);
   bool AllRegistered() const { return arrivals_.empty(); }
 

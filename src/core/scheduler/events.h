@@ -222,8 +222,8 @@ struct StartTask {
   TaskId id{};
   int attempt = 0;
   std::vector<Placement> placement;
-  // True if any sharing method will do because the task will have no neighbours. Others may still
-  // join it while it is idle (PolicyConfig::idle_action).
+  // True if any sharing method will do because the task will have no neighbours. Other tasks may
+  // still join it while it is idle (PolicyConfig::idle_action).
   bool alone = false;
   // Minimum for the memory limit that the caller sets on the task's first GPU: the claim or, if
   // higher, the predicted bound. 0 if the task was promised no memory.

@@ -155,7 +155,7 @@ Reason ReasonBehind(const State& state, const TaskRecord& task, TaskId first, bo
     return {ReasonCode::kPriority, fmt::format("Task {} is first in the queue.", first)};
   }
   const LineUp line = Line(state, LineKindOf(task.request));
-  // Two users of one account are compared with each other.
+  // Two users of the same account are compared by their usage within the account.
   const bool within = other.account && other.account == task.request->account;
   const auto hours = [&](const TaskRequest& request) {
     const auto at = line.Find({HolderOf(request), request.qos.value_or("")});

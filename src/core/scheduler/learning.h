@@ -42,7 +42,7 @@ std::optional<Time> TakesTurnsAt(const State& state, const TaskRecord& task);
 void NoteWhatItAwaits(State& state, const TaskRecord& task, const Need& need);
 // True if the task is expected to keep more cores busy than are idle now.
 bool LacksCores(const State& state, const Need& need);
-// Makes the next pass reconsider refused tasks once one of them may take turns.
+// If a refused task may take turns by now, makes the next pass reconsider all refused tasks.
 void ReconsiderAtTurns(State& state);
 // The task's current requirements, based on everything learned from its attempts and from similar
 // tasks.

@@ -99,8 +99,7 @@ std::vector<TaskId> ForTrial(const State& state) {
   return first;
 }
 
-// Starts the first fitting task of a user without failed launches or, if there is none, the first
-// fitting task.
+// Starts the first task that fits, preferably one whose user has had no failed launches.
 void StartTrial(State& state) {
   if (state.closing || !state.launch_trouble.MayTry(state.now)) return;
   std::vector<GpuView> views = Views(state, state.now);

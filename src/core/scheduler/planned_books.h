@@ -7,7 +7,7 @@ namespace carma::core {
 
 class PlannedBooks {
  public:
-  // Starts with the currently running tasks, excluding those that are being stopped.
+  // At first, the plan contains the running tasks, except those that are being stopped.
   explicit PlannedBooks(const State& state);
 
   void Leave(const TaskRecord& task);

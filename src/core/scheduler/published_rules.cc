@@ -30,7 +30,7 @@ constexpr std::int64_t kV2LessFreeMib = 512;
 constexpr int kMpsClients = 48;
 // After 1 000 s the original stops looking for a task's process ids.
 constexpr Duration kV2SettleTimeout{1'000'000};
-// The original keeps no GPUs for recovery, so the patience must never run out.
+// The original keeps no GPUs for recovery, so PolicyConfig::recovery_patience must never run out.
 constexpr Duration kNoPatience{std::chrono::hours(24 * 366)};
 
 // The first time at or after `now` that is a whole number of steps after `from`.

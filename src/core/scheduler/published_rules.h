@@ -13,7 +13,7 @@ namespace carma::core {
 // the SM cap, floor and margin (if the policy has them), and whether estimates are used. `base`
 // also provides the settings for which the original has no rule: stale_after, without_activity,
 // max_launch_failures, max_node_failures, max_victim_restarts, MIG instances, and idle holders. The
-// core's caller sets the length of the window (92 s for thesis, 30 s for v2).
+// core's caller sets the length of the averaging window (92 s for thesis, 30 s for v2).
 Result<PolicyConfig> AsPublished(std::string_view era, PolicyConfig base);
 
 }  // namespace carma::core

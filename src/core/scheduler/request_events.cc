@@ -45,7 +45,7 @@ void AskEstimateAgain(State& state, TaskRecord& task) {
   const std::optional<Place> place = state.queue.PlaceOf(task.id);
   if (place && WaitsForOthers(task, *place)) task.queued_since = state.now;
   // If this is the only task of its line, the line disappears until the estimate is ready, so the
-  // task keeps the time since which the line has waited.
+  // task remembers when the line started to wait.
   const std::map<LineKey, HolderLine>& lines = state.queue.Main(LineKindOf(task.request)).holders;
   const auto line = lines.find(LineOf(task));
   if (place == Place::kEligible && line != lines.end() && line->second.tasks.size() == 1)

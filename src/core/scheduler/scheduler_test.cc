@@ -549,7 +549,7 @@ TEST_F(SchedulerTest, PausesAsLongAsAStartThatHungKeptTheGpus) {
   EXPECT_EQ(scheduler_->Find(TaskId{1})->not_before, At(240));
 }
 
-// A directory server may be down, so the task is tried again for about an hour.
+// A directory server may be down, so the task is retried for about an hour.
 TEST_F(SchedulerTest, HoldsATaskWhoseUserIsNotFound) {
   PolicyConfig config;
   config.settle = false;

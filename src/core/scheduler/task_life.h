@@ -18,8 +18,8 @@ double RateNow(const State& state, const TaskRecord& task);
 bool KeepsGpusAlone(const State& state, const TaskRecord& task);
 void EndStopped(State& state, TaskRecord& task);
 void RequeueLost(State& state, TaskRecord& task, Reason reason);
-// Stores the task as estimating and requests its estimate. A task without GPUs needs no estimate
-// and is queued.
+// Stores the task, which must be in state kEstimating, and requests its estimate. A task without
+// GPUs needs no estimate; it is queued, or rejected if it can never start.
 void AskEstimate(State& state, TaskRecord& task);
 void EndIdle(State& state, TaskRecord& task);
 // How long a task waits after this many failures in a row: 5 s after the first, then twice as long

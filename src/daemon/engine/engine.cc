@@ -309,7 +309,7 @@ void Engine::NoteChange(const core::TaskChanged& change) {
     if (seen) next_.rows.observations.push_back(*std::move(seen));
     NoteJobReturn(record);
   }
-  // Estimating tasks are stored as submitted, so that a restarted carmad estimates them again.
+  // A task being estimated is stored as kSubmitted, so that a restarted carmad estimates it again.
   if (record.state == core::TaskState::kEstimating && change.moved) return;
   store::RecordRow row{record, std::move(uuids)};
   if (record.state == core::TaskState::kEstimating) row.record.state = core::TaskState::kSubmitted;

@@ -51,8 +51,8 @@ struct EngineOptions {
   bool sm_partitions = false;    // use MPS partitions for tasks that request a share of the SMs
   bool mps_memory_limit = true;  // limit each MPS client process to its task's claim plus margin
   // The command that sets GPU memory limits for control groups, as in task::LaunchOrder; empty if
-  // the kernel does not enforce limits. If mps_memory_limit is true, it limits the processes of
-  // each task together to the task's claim plus margin.
+  // the kernel does not enforce limits. If mps_memory_limit is true, the command limits the
+  // processes of each task together to the task's claim plus margin.
   std::vector<std::string> limiter;
   // The loop that receives the user names of processes (process_faces.h). If null, UIDs are shown
   // instead.

@@ -63,7 +63,7 @@ class Intake {
   // Must be called once, before all other functions. Returns the errors of the store.
   Result<Unit> Open();
 
-  // Records the output files of an unfinished task from an earlier run.
+  // Records the output files of an unfinished task that an earlier carmad accepted.
   void NoteOutputs(const store::StoredTask& task);
 
   // Queues a submission for AcceptShare() or RefuseAll().

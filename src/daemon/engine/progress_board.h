@@ -12,8 +12,8 @@
 
 namespace carma::daemon {
 
-// Converts times of shims, which use the system clock, to times of the server. The clock of a
-// simulated server runs `scale` times as fast.
+// Converts times reported by shims, which use the system clock, to the server's time. The clock of
+// a simulated server runs `scale` times as fast.
 struct ProgressClocks {
   std::int64_t system_ms = 0;  // the same moment on both clocks
   std::int64_t server_ms = 0;

@@ -149,7 +149,7 @@ class ShellReader {
   }
 
   // Reads a quoted text, an expansion, an escaped character, or the plain text up to the next of
-  // these. quoted: in double quotes, which have other special characters.
+  // these. quoted: the text is in double quotes, where other characters are special.
   void ReadPiece(bool quoted, Fields& fields) {
     const char c = Peek();
     if (Continues()) {

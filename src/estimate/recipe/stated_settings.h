@@ -33,8 +33,8 @@ class StatedSettings {
   bool No(SettingNames names) const;
   // The last setting with one of these names whose value is unknown. Null if there is none.
   const Setting* Unknown(SettingNames names) const;
-  // Like Unknown(), but null if Any() is what the program uses: it was stated later, or by the
-  // script that uses it.
+  // Like Unknown(), but null if the result of Any() takes precedence, because it was stated later
+  // or in the same file.
   const Setting* Doubt(SettingNames names) const;
   // Like Value(), but unknown if this option is in doubt, or if no value is known. An unknown value
   // of another option does not replace a known one.

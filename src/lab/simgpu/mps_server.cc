@@ -50,7 +50,7 @@ int MpsServer::Run() {
       Lose(clients_[i]);
       clients_.erase(clients_.begin() + static_cast<std::ptrdiff_t>(i));
     }
-    // The daemon is served last, so its reply does not count clients that have just left.
+    // The daemon is served last, so the reply to it does not count clients that have just left.
     if (watched[0].revents != 0) daemon_lives = ServeDaemon();
   }
   Note("Server is shutting down");

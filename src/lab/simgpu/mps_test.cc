@@ -394,7 +394,8 @@ TEST_F(MpsTest, TerminatingAClientIsSafeButKillingItIsNot) {
          !std::ranges::any_of(*shared_->Residents(), hangs)) {
   }
   terminate(hanging);
-  // The hanging client's context is destroyed, although the program makes no CUDA call that fails.
+  // The hanging client's context is destroyed. The program itself continues, because it makes no
+  // CUDA call that would fail.
   while (shared_->Look(0)->used_mib > 8'000) {
   }
   EXPECT_TRUE(hanging.Runs());

@@ -69,8 +69,8 @@ double BaseSpeed(const World& world, const Resident& resident, const Share& shar
   return share.sm_active <= allowed ? 1 : allowed / share.sm_active;
 }
 
-// The load that a resident puts on its neighbours in one place: its activity as a share of the SMs
-// there, and a pressure proportional to its speed.
+// The load that a resident puts on its neighbours on one GPU or instance: its activity as a share
+// of the SMs there, and a pressure proportional to its speed.
 sim::Load LoadThere(const World& world, const Resident& resident, const Share& share, double base) {
   return {.sm_active = std::min(1.0, share.sm_active * base / world.gpus[share.gpu].compute),
           .sensitivity = resident.sensitivity,

@@ -40,7 +40,7 @@ struct Draw {
   }
 };
 
-// Compares draws with the whole trace.
+// Measures how closely a draw resembles the whole trace.
 class Measure {
  public:
   explicit Measure(const JobTrace& trace) : trace_(trace) {

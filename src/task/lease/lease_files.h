@@ -75,9 +75,9 @@ Result<Unit> KeepGrant(const Lease& lease);
 Result<Unit> KeepMembers(const Lease& lease, const std::vector<LeaseMember>& members);
 Result<Unit> KeepEnd(const Lease& lease, const LeaseEnd& end);
 
-// Reads the lease without its members. Returns empty if the folder does not belong to a lease.
+// Reads the lease without its members. Empty if the folder does not belong to a lease.
 std::optional<Lease> ReadGrant(const std::string& dir);
-// Returns empty if the lease was not adopted.
+// Empty if the lease was not adopted.
 std::vector<LeaseMember> ReadMembers(const std::string& dir);
 std::optional<LeaseEnd> ReadEnd(const std::string& dir);
 

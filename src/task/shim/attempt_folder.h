@@ -37,7 +37,8 @@ struct Outcome {
 // folder does not show this, the outcome is kLost, not kNeverBegan. cgroup: as for PrepareAttempt.
 Outcome SettleAttempt(const KnownAttempt& attempt, const CgroupBase& cgroup);
 
-// The folder of the attempt's cgroup. base: CgroupBase::path. Empty if no groups are used.
+// The folder of the attempt's cgroup; empty if `base` is empty, because no groups are used then.
+// base: CgroupBase::path.
 std::string GroupOf(const KnownAttempt& attempt, const std::string& base, pid_t shim);
 
 Result<ShimOrder> ReadOrder(const std::string& attempt_dir);

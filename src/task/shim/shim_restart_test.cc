@@ -193,7 +193,7 @@ TEST_F(ShimRestartTest, AShimThatSurvivesAKillIsReportedOnce) {
   launcher_->Start(Order("exec sleep 1000"));
   NextStarted();
   const pid_t shim = ShimProcess().pid;
-  // The shim does nothing and does not exit before its tracer has noticed, as if a disk hung.
+  // The tracer keeps the shim from running and from exiting, as if a disk hung.
   constexpr std::intptr_t kStopAtExit = PTRACE_O_TRACEEXIT;
   if (::ptrace(PTRACE_SEIZE, shim, nullptr, kStopAtExit) != 0) GTEST_SKIP() << "no ptrace()";
   ASSERT_EQ(::ptrace(PTRACE_INTERRUPT, shim, nullptr, nullptr), 0);

@@ -50,8 +50,8 @@ int GpusOfTask(const SrunPlan& plan) {
   return std::max(1, static_cast<int>(plan.gpus.size()));
 }
 
-// Parses "none", "single:2", "per_task:1" or "map_gpu:0,1,2". Returns empty for other forms, which
-// choose the closest GPUs and do not change which GPUs are visible.
+// Parses "none", "single:2", "per_task:1" or "map_gpu:0,1,2". Returns nothing for other forms,
+// which choose the closest GPUs and do not change which GPUs are visible.
 Result<std::optional<GpuBinding>> ReadBinding(std::string_view text) {
   if (text.starts_with("verbose,")) text.remove_prefix(8);
   if (text == "none") return GpuBinding{};

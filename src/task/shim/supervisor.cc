@@ -368,7 +368,8 @@ int Supervisor::PollTimeoutMs() const {
   const std::optional<int> look =
       pump_.progress() == nullptr ? std::nullopt : pump_.progress()->DueInMs();
   if (until_ns == 0) return dead ? 0 : look.value_or(-1);
-  // Rounds up, because a wait that ends slightly early would spin until the deadline.
+  // Rounds up, because waits that end slightly early would repeat in a busy loop until the
+  // deadline.
   const std::int64_t left_ms = (until_ns - SteadyNs() + 999'999) / 1'000'000;
   return static_cast<int>(std::clamp<std::int64_t>(left_ms, 0, look.value_or(3'600'000)));
 }

@@ -73,8 +73,8 @@ std::vector<PlannedRun> PlanOf(std::span<const std::string> workloads,
   for (const ProfiledType& type : types) add(type, ProfileMethod::kStreams, alone);
   for (const ProfiledType& type : types) {
     const std::vector<ProfileMethod> methods = MethodsFor(type, options);
-    // Also measures each workload alone under MPS, which costs time even for a single client,
-    // mostly while loading.
+    // Also measures each workload alone under MPS, because MPS slows down even a single client,
+    // mostly while it loads.
     const bool mps = std::ranges::find(methods, ProfileMethod::kMps) != methods.end();
     if (mps && (options.pairs || !options.degrees.empty())) add(type, ProfileMethod::kMps, alone);
     for (const ProfileMethod method : methods) {

@@ -38,7 +38,7 @@ struct ValidateFlags {
   std::uint64_t seed = 1;
 };
 
-// The comparisons for one trace, or the tests of the models without a trace.
+// The comparisons for one trace or, without a trace, the tests of the models.
 struct Part {
   std::string title;
   std::vector<sim::Comparison> comparisons;
