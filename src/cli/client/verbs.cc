@@ -369,8 +369,8 @@ void AddStatus(Syntax app, Context& context) {
   };
   auto flags = std::make_shared<Flags>();
   const Syntax verb = AddVerb(app, "status", "Show the daemon's version, rules, tasks and problems",
-                              "  carma status --wait      for scripts: waits until it responds and "
-                              "has finished looking for GPUs\n");
+                              "  carma status --wait      for scripts: waits until carmad responds "
+                              "and has looked for GPUs\n");
   verb.AddFlag("--wait", flags->wait,
                "keep trying until carmad responds and has finished looking for GPUs");
   verb.AddOption("--timeout", "S", flags->timeout_s, "how long --wait keeps trying (default: 30)")
