@@ -275,6 +275,20 @@ TEST_F(StoreRefusal, ReportsAFullDisk) {
               HasSubstr("disk I/O error (no space left on the disk that holds " + dir_ + ")"));
 }
 
+TEST_F(StoreRefusal, NamesADatabaseThatCannotBeWritten) {
+  const char* const path = path_.c_str();
+  const bool mounts =
+      ::unshare(CLONE_NEWNS) == 0 &&
+      ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
+      ::mount(path, path, nullptr, MS_BIND, nullptr) == 0 &&
+      ::mount(nullptr, path, nullptr, MS_BIND | MS_REMOUNT | MS_RDONLY, nullptr) == 0;
+  if (!mounts) GTEST_SKIP() << "needs permission to mount";
+  const Result<std::unique_ptr<Store>> store = Store::Open(dir_);
+  ::umount2(path, MNT_DETACH);
+  ASSERT_FALSE(store);
+  EXPECT_THAT(store.error().message, HasSubstr("opening " + path_ + ": "));
+}
+
 TEST_F(StoreRefusal, EveryMigrationLeadsFromTheOneBefore) {
   int version = Migrations().front().version - 1;
   for (const Migration& step : Migrations()) EXPECT_EQ(step.version, ++version);

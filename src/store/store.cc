@@ -60,7 +60,7 @@ Result<std::unique_ptr<Store>> Store::Open(const std::string& state_dir,
   store->impl_ = std::make_unique<Impl>(std::move(lock));
   Impl& impl = *store->impl_;
   impl.db = CARMA_TRY(OpenForWork(path));
-  CARMA_TRY(impl.Read("reading the counters", [&]() -> Result<Unit> {
+  CARMA_TRY(impl.Read("opening " + path, [&]() -> Result<Unit> {
     impl.LoadCounters();
     impl.LoadBooks();
     return Unit{};
