@@ -47,12 +47,23 @@ Result<config::Loaded> LoadFor(const ConfigFlags& flags) {
   return config::Load(config::StandardSources(file, ::geteuid() == 0));
 }
 
+// Warns that carmad reads another file than this command does without --config.
+void WarnOfOtherFile(Context& context, const ConfigFlags& flags, std::string_view verb,
+                     std::string_view effect) {
+  const auto status = flags.file.empty() ? GetStatus(context.client()) : Unavailable("");
+  if (!status || status->value.config_file.empty()) return;
+  Warn(context,
+       fmt::format("carmad was started with --config {0}; carma config {1} --config {0} {2}",
+                   base::Printable(status->value.config_file, 4096), verb, effect));
+}
+
 Result<Unit> RunCheck(Context& context, const ConfigFlags& flags) {
   const config::Loaded loaded = CARMA_TRY(LoadFor(flags));
   if (const Result<Unit> group = config::CheckSocketGroup(loaded.settings); !group)
     return Invalid(group.error().message);
   for (const auto& [key, what] : config::UnknownNames(loaded.settings))
     Warn(context, fmt::format("{}: {}: {}", loaded.origins.at(key).where, key, what));
+  WarnOfOtherFile(context, flags, "check", "checks that file");
   const auto set = std::ranges::count_if(
       loaded.origins, [](const auto& each) { return each.second.where != "default"; });
   Print(context, context.json ? fmt::format("{{\"sound\":true,\"set\":{}}}\n", set)
@@ -106,11 +117,7 @@ std::string ShowJson(const config::Loaded& loaded, const std::vector<config::Key
 Result<Unit> RunShowConfig(Context& context, const ConfigFlags& flags) {
   const config::Loaded loaded = CARMA_TRY(LoadFor(flags));
   const auto keys = CARMA_TRY(Wanted(flags.keys));
-  const auto status = flags.file.empty() ? GetStatus(context.client()) : Unavailable("");
-  if (status && !status->value.config_file.empty())
-    Warn(context, fmt::format("carmad was started with --config {0}; carma config show --config "
-                              "{0} shows that file's values",
-                              base::Printable(status->value.config_file, 4096)));
+  WarnOfOtherFile(context, flags, "show", "shows that file's values");
   Print(context, context.json ? ShowJson(loaded, keys) : ShowText(loaded, keys, flags.origin));
   return Unit{};
 }

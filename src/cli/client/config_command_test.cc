@@ -22,7 +22,7 @@ TEST_F(App, ConfigShowsTheKeysThatAreNamed) {
       << none.err;
 }
 
-TEST_F(App, ConfigShowSaysThatTheDaemonReadsAnotherFile) {
+TEST_F(App, ConfigSaysThatTheDaemonReadsAnotherFile) {
   std::string file;
   daemon_.On("GET /v1/status", [&](const api::Request&) {
     return JsonAnswer({{"config_file", file}});
@@ -35,6 +35,10 @@ TEST_F(App, ConfigShowSaysThatTheDaemonReadsAnotherFile) {
   EXPECT_EQ(other.err, "carma: warning: carmad was started with --config " + file +
                            "; carma config show --config " + file + " shows that file's values\n");
   EXPECT_EQ(Run({"config", "show", "--config", file, "policy.mapper"}).err, "");
+  EXPECT_EQ(Run({"config", "check"}).err, "carma: warning: carmad was started with --config " +
+                                              file + "; carma config check --config " + file +
+                                              " checks that file\n");
+  EXPECT_EQ(Run({"config", "check", "--config", file}).err, "");
 }
 
 }  // namespace
