@@ -108,8 +108,12 @@ Result<Unit> RunDoctor(Context& context, const DoctorFlags& flags) {
   const bool of_root = daemon.status
                            ? daemon.status->uid == 0
                            : ::geteuid() == 0 || context.Socket() == config::kServerSocket;
+  // The settings of the running carmad, unless this user may not read its --config file.
+  std::string file = flags.config;
+  if (file.empty() && daemon.status && ::access(daemon.status->config_file.c_str(), R_OK) == 0)
+    file = daemon.status->config_file;
   const config::Settings settings =
-      CARMA_TRY(LoadServerSettings(flags.config, of_root, daemon.simulated_state));
+      CARMA_TRY(LoadServerSettings(file, of_root, daemon.simulated_state));
   const DriverFacts driver =
       flags.replay.empty() ? AskDriver(settings) : CARMA_TRY(AskRecording(flags.replay));
 

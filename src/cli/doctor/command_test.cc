@@ -141,6 +141,16 @@ TEST_F(DoctorCommand, ReportsTheDiskOfTheRunningDaemon) {
   EXPECT_THAT(Doctor({"--socket", daemon.socket_path()}).out, HasSubstr("free at " + other));
 }
 
+TEST_F(DoctorCommand, ReadsTheConfigurationFileOfTheRunningDaemon) {
+  FakeDaemon daemon;
+  daemon.On("GET /v1/status", [&](const api::Request&) {
+    const api::StatusView status{
+        .driver = "ok", .state_dir = folder_, .config_file = folder_ + "/c.toml"};
+    return api::Response{.body = base::DumpJson(ToJson(status))};
+  });
+  EXPECT_THAT(RunWords(daemon.socket_path(), {"doctor"}).out, HasSubstr("Fake GPU, 0M of 40.0G"));
+}
+
 TEST_F(DoctorCommand, RecordsAndReplays) {
   const std::string file = folder_ + "/r.jsonl";
   const Ran recorded = Doctor({"--record", file, "--seconds", "1"});
