@@ -179,8 +179,7 @@ std::vector<Key> MakeKeys() {
          "Users who, like root and the daemon's user, may act on all tasks and drain GPUs.",
          UserNames(), AT(admins)),
       Of("daemon.gpus",
-         "GPUs to manage, by number, UUID or UUID prefix (all if empty); others are neither read "
-         "nor used.",
+         "GPUs to manage, by number, UUID or UUID prefix (all if empty); CARMA renumbers them.",
          List("list of GPUs like [0, 1] or [\"GPU-3f2a\", \"MIG-77e1\"]",
               kTextList | kNumberList | kNumber, 256, Text("", core::IsGpuName)),
          AT(gpus), kRestart),

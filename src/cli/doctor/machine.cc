@@ -55,6 +55,23 @@ std::vector<Closed> ClosedGpus(const std::vector<api::GpuView>& gpus) {
   return closed;
 }
 
+// With daemon.gpus, carmad numbers only its own GPUs, so its numbers can differ from the driver's.
+std::vector<Finding> CheckSameNumbers(const std::vector<api::GpuView>& ours,
+                                      const Result<std::vector<GpuFacts>>& drivers) {
+  const auto differs = [&](const api::GpuView& gpu) {
+    if (gpu.index < 0 || gpu.index >= std::ssize(*drivers)) return false;
+    const std::string& uuid = (*drivers)[static_cast<std::size_t>(gpu.index)].info.uuid;
+    return !uuid.empty() && !uuid.starts_with(gpu::kUnknownGpu) && uuid != gpu.uuid;
+  };
+  if (!drivers || std::ranges::none_of(ours, differs)) return {};
+  std::vector<std::string> names;
+  for (const api::GpuView& gpu : ours)
+    names.push_back(fmt::format("{} is {}", gpu.index, base::Printable(gpu.uuid)));
+  return {
+      {"daemon", Level::kOk,
+       "carma numbers GPUs differently from the driver (daemon.gpus): " + base::Join(names, ", ")}};
+}
+
 // True if the findings about closed GPUs already report this problem. A driver that does not
 // respond counts as reported if any GPU is down.
 bool ToldByGpus(const std::string& trouble, const DaemonFacts& daemon) {
@@ -314,7 +331,8 @@ std::vector<Finding> CheckKernelLog(const std::string& root, const config::Setti
 }
 
 std::vector<Finding> CheckSameDriver(const DaemonFacts& daemon, const DriverFacts& driver) {
-  if (!daemon.status || daemon.gpus.empty() || driver.versions || driver.hangs) return {};
+  if (!daemon.status || daemon.gpus.empty() || driver.hangs) return {};
+  if (driver.versions) return CheckSameNumbers(daemon.gpus, driver.gpus);
   if (daemon.status->driver != api::kDriverIsWell) return {};
   return {{"settings", Level::kWarn,
            fmt::format("carmad found {}, but this command found none: their settings differ",

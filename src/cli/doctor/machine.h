@@ -65,7 +65,8 @@ struct DaemonFacts {
 };
 // told: earlier findings; settings that they already report are not reported again.
 std::vector<Finding> CheckDaemon(const DaemonFacts& daemon, const std::vector<Finding>& told = {});
-// Warns if the daemon reads GPUs that this command does not find with its own settings.
+// Warns if the daemon reads GPUs that this command does not find with its own settings, and reports
+// the daemon's GPU numbers if they differ from the driver's.
 std::vector<Finding> CheckSameDriver(const DaemonFacts& daemon, const DriverFacts& driver);
 
 }  // namespace carma::cli

@@ -421,6 +421,25 @@ TEST(Doctor, ADaemonWithOtherSettingsIsNoticed) {
   EXPECT_TRUE(CheckSameDriver(daemon, same).empty());
 }
 
+TEST(Doctor, ReportsThatCarmadNumbersItsGpusDifferently) {
+  DaemonFacts daemon{.status = api::StatusView{.driver = "ok"}, .gpus = {{}, {}}};
+  daemon.gpus[0].uuid = "GPU-b";
+  daemon.gpus[1].index = 1;
+  daemon.gpus[1].uuid = "GPU-c";
+  DriverFacts driver{.versions = gpu::DriverVersions{}, .gpus = std::vector<GpuFacts>(3)};
+  (*driver.gpus)[0].info.uuid = "GPU-a";
+  (*driver.gpus)[1].info.uuid = "GPU-b";  // GPU-c is lost
+  const std::vector<Finding> found = CheckSameDriver(daemon, driver);
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].level, Level::kOk);
+  EXPECT_THAT(found[0].text, HasSubstr("(daemon.gpus): 0 is GPU-b, 1 is GPU-c"));
+  daemon.gpus[0].uuid = "GPU-a";
+  daemon.gpus[1].uuid = "GPU-b";
+  EXPECT_TRUE(CheckSameDriver(daemon, driver).empty());
+  (*driver.gpus)[1].info.uuid = std::string(gpu::kUnknownGpu) + "1";
+  EXPECT_TRUE(CheckSameDriver(daemon, driver).empty()) << "the driver did not report the UUID";
+}
+
 TEST(Doctor, MemoryThatMpsDoesNotLimitHasARemedy) {
   DaemonFacts daemon{.status = api::StatusView{}, .gpus = {}};
   daemon.status->memory_limits = "nobody";
