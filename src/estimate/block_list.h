@@ -2,6 +2,7 @@
 // state-space models.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 namespace carma::base {
