@@ -20,7 +20,8 @@ using core::TaskState;
 
 namespace {
 
-// Adds the parts of the GPUs' points that lie between `from` and `to`.
+// A GPU's point holds until its next point. Adds the parts of these spans that lie between `from`
+// and `to`.
 void AddGpus(const RunRecord& run, Time from, Time to, Tally& tally) {
   for (std::size_t gpu = 0; gpu < run.gpus.size(); ++gpu) {
     const std::vector<GpuPoint>& points = run.gpus[gpu].points;

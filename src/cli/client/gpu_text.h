@@ -29,7 +29,7 @@ bool IsClosed(const api::GpuView& gpu);
 std::int64_t CountOf(const api::StatusView& status, std::initializer_list<std::string_view> states);
 // The number of tasks that hold GPUs.
 std::int64_t RunningTasks(const api::StatusView& status);
-// Memory promised to tasks. If their claims (docs/server/policies.md) are larger, these follow:
+// Memory promised to tasks, and their claims (docs/server/policies.md) if those are larger:
 // "9.0G promised of 12.0G claimed".
 std::string PromisedText(std::int64_t promised_mib, std::int64_t claimed_mib);
 // The GPU's next reservation: "reserved for ada until 2026-03-01 18:00", "reserved for ada from

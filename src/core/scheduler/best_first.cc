@@ -405,8 +405,8 @@ void StartBestFirst(State& state, std::vector<GpuView>& views, const std::vector
   for (const TaskId task : state.passes.memory.passed_over) {
     if (state.passes.unplaceable.Contains(task)) state.passes.memory.unplaceable.Insert(task);
   }
-  // The first round already rechecked its tasks on the GPUs in `checked`, so the next pass can skip
-  // these GPUs unless it may consider other tasks.
+  // If the next pass considers only the first round's tasks, it can skip the GPUs in `checked`,
+  // because those tasks have already been rechecked there.
   if (!same_tasks || !state.passes.memory.passed_over.empty())
     state.passes.taken_since.merge(checked);
   // Look-ahead left tasks waiting even though they fit, so the next pass must consider all tasks

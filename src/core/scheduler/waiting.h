@@ -13,7 +13,8 @@ void SortWaiting(State& state);
 void PutInQueue(State& state, const TaskRecord& task, Place place, Time due, Time waits_since);
 // Hands the task's place in its array to the array's next task.
 void LeaveArray(State& state, const TaskRecord& task);
-// True if a task in this place waits for a user, another task or its start time, not for GPUs.
+// True if `place` means that the task waits for a user, another task or its start time, not for
+// GPUs.
 bool WaitsForOthers(const TaskRecord& task, Place place);
 Time EarliestStart(const TaskRecord& task);
 // The next time at which the queue order can change without an event, or empty if it cannot.

@@ -53,8 +53,8 @@ class Fields {
   bool open_ = false;  // also true for an empty word ('')
 };
 
-// Reads one text: the script, a file that it names with `source`, or what it passes to `eval`. Such
-// a text gets a reader of its own, which continues with the same state.
+// Reads one text: the script, a file that it names with `source`, or what it passes to `eval`. Each
+// text has its own reader; all of them share one state.
 class ShellReader {
  public:
   // file, line: the place of the text's first character, as in ShellCommand. depth: the number of

@@ -275,7 +275,7 @@ std::int64_t BoundMib(const Question& question, double context_mib, double point
   const double shipped_mib =
       context_mib + (point_mib - context_mib) * ShippedFactor(evidence, question.coverage);
   double factor = shipped_mib / point_mib;
-  // The site's ratios come from tasks whose layers are printed, so they do not apply to totals.
+  // The site's ratios come from tasks whose summaries list layers, so they do not apply to totals.
   if (question.site != nullptr && evidence != Evidence::kTotals)
     factor = question.site->Factor(question.coverage, factor);
   return std::max(RoundMib(point_mib), RoundMib(point_mib * factor));

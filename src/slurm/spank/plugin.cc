@@ -197,7 +197,7 @@ std::string StepName(std::uint32_t number) {
 
 std::uint32_t RestartOf(spank_t spank) {
   std::uint32_t count = 0;
-  // S_SLURM_RESTART_COUNT is always 0 in batch steps, so the variable is read first.
+  // S_SLURM_RESTART_COUNT is always 0 in batch steps, so the environment is checked first.
   if (const auto told = Whole(Variable(spank, "SLURM_RESTART_COUNT"), 0, 1'000'000))
     return static_cast<std::uint32_t>(*told);
   if (spank_get_item(spank, S_SLURM_RESTART_COUNT, &count) != ESPANK_SUCCESS) return 0;

@@ -41,8 +41,8 @@ Result<UniqueFd> OpenBase(const std::string& dir) {
   return fd;
 }
 
-// Creates the folder if it is missing. Only its owner has access, except that all users may pass
-// through a shared server's folder.
+// Creates the folder if it is missing. Only its owner has access, but all users may traverse a
+// shared server's folder.
 Result<UniqueFd> OpenOwn(const UniqueFd& parent, const std::string& name, uid_t uid, gid_t gid,
                          bool shared = false) {
   if (::mkdirat(parent.get(), name.c_str(), 0700) != 0 && errno != EEXIST)
