@@ -236,6 +236,14 @@ class Background : public DailyLife {
     return RunProgram(argv);
   }
   void ExpectNobody() { EXPECT_FALSE(cli::GetStatus(site.client())); }
+  void ReopensLogAndEnds(const std::string& log, pid_t pid) const {
+    ::kill(pid, SIGHUP);
+    EXPECT_TRUE(
+        Eventually([&] { return ReadText(log).find("event=config_read") != std::string::npos; }));
+    const Watched daemon(pid);
+    ::kill(pid, SIGTERM);
+    EXPECT_TRUE(daemon.Ends());
+  }
 };
 
 TEST_F(Background, TheShellComesBackOnceTheSocketAnswers) {
@@ -258,12 +266,7 @@ TEST_F(Background, TheShellComesBackOnceTheSocketAnswers) {
   const std::string log = site.state_dir() + "/carmad.log";
   EXPECT_THAT(ReadText(log), HasSubstr("event=task_submitted task=1"));
   std::filesystem::rename(log, log + ".1");
-  ::kill(pid, SIGHUP);
-  EXPECT_TRUE(
-      Eventually([&] { return ReadText(log).find("event=config_read") != std::string::npos; }));
-  const Watched daemon(pid);
-  ::kill(pid, SIGTERM);
-  EXPECT_TRUE(daemon.Ends());
+  ReopensLogAndEnds(log, pid);
 }
 
 TEST_F(Background, RenamesALargeLog) {
@@ -277,13 +280,7 @@ TEST_F(Background, RenamesALargeLog) {
   EXPECT_TRUE(Eventually([&] { return std::filesystem::exists(log + ".old"); }));
   EXPECT_TRUE(Eventually([&] { return std::filesystem::exists(log); }));
   EXPECT_LT(std::filesystem::file_size(log), 1U << 20);
-  const auto pid = static_cast<pid_t>(status->value.pid);
-  ::kill(pid, SIGHUP);
-  EXPECT_TRUE(
-      Eventually([&] { return ReadText(log).find("event=config_read") != std::string::npos; }));
-  const Watched daemon(pid);
-  ::kill(pid, SIGTERM);
-  EXPECT_TRUE(daemon.Ends());
+  ReopensLogAndEnds(log, static_cast<pid_t>(status->value.pid));
 }
 
 TEST_F(Background, StartsWithItsStreamsClosed) {

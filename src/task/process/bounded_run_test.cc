@@ -1,5 +1,6 @@
 #include "task/process/bounded_run.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -14,26 +15,27 @@ namespace {
 
 constexpr std::chrono::seconds kRunPatience{60};
 
-// Writes too much, so it is killed. Its tracer delays its exit until the file `go` exists, as if it
-// hung in the kernel.
+// Writes too much, so it is killed. Its tracer delays its exit until the FIFO `go` is opened for
+// writing, as if it hung in the kernel.
 constexpr char kSurvivor[] = R"py(
-import ctypes, os, sys, time
+import ctypes, os, signal, sys
 folder, main = sys.argv[1], os.getpid()
 libc = ctypes.CDLL(None)
 ANY, PR_SET_PTRACER = ctypes.c_ulong(2**64 - 1), 0x59616d61
 libc.prctl(PR_SET_PTRACER, ANY, 0, 0, 0)
 told, tell = os.pipe()
+os.mkfifo(folder + "/go")
 if os.fork() == 0:
     os.setsid()
     PTRACE_SEIZE, PTRACE_O_TRACEEXIT = 0x4206, ctypes.c_void_p(0x40)
     traced = libc.ptrace(PTRACE_SEIZE, main, None, PTRACE_O_TRACEEXIT) == 0
     os.write(tell, b"y" if traced else b"n")
-    while traced and not os.path.exists(folder + "/go"): time.sleep(0.01)
+    if traced: open(folder + "/go").close()
     os._exit(0)
 if os.read(told, 1) == b"y":
     with open(folder + "/pid", "w") as file: file.write(str(main))
     os.ftruncate(1, 65 << 20)
-    time.sleep(1000)
+    signal.pause()
 )py";
 
 TEST(RunBounded, ReapsAProgramThatSurvivedItsKill) {
@@ -46,7 +48,7 @@ TEST(RunBounded, ReapsAProgramThatSurvivedItsKill) {
   ASSERT_TRUE(ran && pid);
   EXPECT_TRUE(ran->flood);
   const base::UniqueFd survivor = base::OpenPidfd(static_cast<pid_t>(*pid));
-  ASSERT_TRUE(base::WriteFileAtomic(folder + "/go", ""));
+  ASSERT_TRUE(base::UniqueFd(::open((folder + "/go").c_str(), O_WRONLY | O_CLOEXEC)));
   pollfd end{survivor.get(), POLLIN, 0};
   ASSERT_EQ(::poll(&end, 1, static_cast<int>(kRunPatience / std::chrono::milliseconds(1))), 1);
   EXPECT_TRUE(RunBounded({.words = {"/bin/true"}}));
