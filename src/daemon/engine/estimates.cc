@@ -155,10 +155,9 @@ void EstimateService::ReadNext() {
   reading_ = std::move(waiting_.front());
   waiting_.pop_front();
   const std::uint32_t uid = reading_->jobs.front().uid;
-  if (stuck_.contains(uid))
-    return GiveUp("not read: another file of this user does not respond");
+  if (stuck_.contains(uid)) return GiveUp("not read: reading another file of this user hangs");
   if (stuck_.size() >= kMostStuck)
-    return GiveUp(fmt::format("not read: {} other users' files do not respond", stuck_.size()));
+    return GiveUp(fmt::format("not read: reading files of {} other users hangs", stuck_.size()));
   const auto first = reader_.Within(time_limit_, [this, uid] {
     // The read might hang in the file system forever. If it ever returns, its result is ignored.
     reader_.Abandon();

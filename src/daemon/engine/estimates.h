@@ -83,7 +83,7 @@ class EstimateService {
   Take take_;
   std::deque<std::shared_ptr<const Slice>> waiting_;
   std::shared_ptr<const Slice> reading_;
-  std::set<std::uint32_t> stuck_;  // users whose files do not respond
+  std::set<std::uint32_t> stuck_;  // users with a read that hangs
   BackgroundWorker plain_, reader_;
 };
 

@@ -191,7 +191,7 @@ TEST_F(EstimateServiceTest, AFileThatHangsDelaysNoOtherTasks) {
               ElementsAre(HasSubstr("no estimate: /hangs: could not be read within 0.1 s")));
   EXPECT_EQ(results_[3].estimate, (core::Estimate{5'000, "given", std::nullopt}));
   EXPECT_THAT(results_[3].forecast.remarks,
-              Contains(HasSubstr("/hangs: not read: another file of this user")));
+              Contains(HasSubstr("/hangs: not read: reading another file of this user hangs")));
   EXPECT_EQ(files_->reads("/hangs"), 1) << "a second read would only delay other users";
   EXPECT_TRUE(WasRead(results_[4]));
 }
@@ -207,7 +207,7 @@ TEST_F(EstimateServiceTest, AbandonsNoMoreThanAFewThreads) {
   Await(kTasks);
   EXPECT_EQ(files_->reads("/hangs/" + std::to_string(kTasks)), 0) << "it was not even opened";
   EXPECT_THAT(results_[kTasks].forecast.remarks,
-              ElementsAre(HasSubstr("not read: 4 other users' files do not respond")));
+              ElementsAre(HasSubstr("not read: reading files of 4 other users hangs")));
   files_->LetGo();
   // Files can be read again once a hung read returns. The result of the hung read comes too late to
   // be used.
