@@ -50,7 +50,8 @@ Result<config::Loaded> LoadFor(const ConfigFlags& flags) {
 // Warns that carmad reads another file than this command does without --config.
 void WarnOfOtherFile(Context& context, const ConfigFlags& flags, std::string_view verb,
                      std::string_view effect) {
-  const auto status = flags.file.empty() ? GetStatus(context.client()) : Unavailable("");
+  if (!flags.file.empty()) return;
+  const auto status = GetStatus(context.client());
   if (!status || status->value.config_file.empty()) return;
   Warn(context,
        fmt::format("carmad was started with --config {0}; carma config {1} --config {0} {2}",

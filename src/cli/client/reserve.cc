@@ -122,12 +122,12 @@ std::string GpusText(const api::ReservationView& view) {
     if (!view.count) text += (text.empty() ? "" : ",") + base::Printable(uuid, 60) + " (missing)";
   }
   if (!view.count && view.gpus.empty() && view.gpu_type.empty()) text = "all";
-  if (text.empty()) text = "none";
   const std::string from = !view.gpus.empty()      ? "those named"
                            : view.gpu_type.empty() ? "any"
                                                    : base::Printable(view.gpu_type, 40);
-  if (view.count) return text + fmt::format(" ({} of {})", *view.count, from);
-  return text == "none" ? "none of " + from : text;
+  if (view.count)
+    return fmt::format("{} ({} of {})", text.empty() ? "none" : text, *view.count, from);
+  return text.empty() ? "none of " + from : text;
 }
 
 // "task 1", "tasks 1, 4".

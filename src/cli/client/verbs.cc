@@ -186,7 +186,8 @@ void AddHistory(Syntax app, Context& context) {
   const Syntax verb = AddVerb(app, "history", "Show task history (default: all tasks)",
                               "  carma history 42\n  carma history --limit 1000\n");
   verb.AddOption("tasks", "", flags->tasks, kTasksHelp);
-  verb.AddOption("-n,--limit", "N", flags->limit, "last N events, per task if given (default: 100)")
+  verb.AddOption("-n,--limit", "N", flags->limit,
+                 "the last N events, or N per named task (default: 100)")
       .Range(std::size_t{1}, std::size_t{10'000});
   verb.OnRun([&context, flags] { context.Report(RunHistory(context, *flags)); });
 }

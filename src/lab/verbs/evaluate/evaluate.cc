@@ -96,8 +96,7 @@ std::string TableOf(const std::vector<Evaluated>& all, const EvaluateFlags& flag
              "\nShares in %. UNDER, >5%, >10%: predicted more than 0, 5 or 10 % below the "
              "measurement.\nOVER: mean over-prediction. 1 GIB, 8 GIB: prediction and measurement "
              "fall into the same class\nof this width. COVERED: runs within the {:g} % bound. "
-             "BOUND "
-             "OVER: mean excess of that bound.\nNONE: runs without a prediction. OOM SEEN: "
+             "BOUND OVER: mean excess of that bound.\nNONE: runs without a prediction. OOM SEEN: "
              "censored runs predicted above {} MiB; no other\ncolumn counts them.\n",
              100 * flags.coverage, flags.card_mib);
 }

@@ -23,7 +23,7 @@ std::pair<Syntax, std::shared_ptr<Flags>> AddSubVerb(Syntax trace, Context& cont
   const Syntax verb = trace.AddVerb(name, help);
   verb.OnRun([&context, flags, run, word = std::string_view(name)] {
     if (context.json && word != "info" && word != "replay")
-      return context.Fail(Invalid("--json: trace {} writes a trace", word).error());
+      return context.Fail(Invalid("trace {} takes no --json: it writes a trace", word).error());
     if (const Result<Unit> done = run(context, *flags); !done) context.Fail(done.error());
   });
   return {verb, flags};

@@ -380,7 +380,7 @@ TEST_F(TraceTools, RefusesInvalidRequests) {
       {{"map", undated, "--users", "vc"}, "--users vc: the trace names no virtual clusters"},
       {{"replay", "--memory", "1=6G", "/nowhere.csv"}, "No such file"},
       {{"map", jobs, "--users", "group"}, "--users: expected user, vc, not 'group'"},
-      {{"map", jobs, "--json"}, "--json: trace map writes a trace"},
+      {{"map", jobs, "--json"}, "trace map takes no --json: it writes a trace"},
       {{"export", jobs, "--as", "script", "--command", "a\nb"}, "--command: expected one line"},
       {{"generate", "--tasks", "0"}, "--tasks"},
       {{"generate", "--fit", "demo60", "--tasks", "1000001"},
