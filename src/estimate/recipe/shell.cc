@@ -356,7 +356,7 @@ class ShellReader {
     const auto first = words.begin() + SkipKeywords(words);
     const auto program = std::find_if(
         first, words.end(), [](const ShellWord& word) { return !AssignmentOf(word.text); });
-    // Also after "env".
+    // The run may choose its GPUs in front of the command or after "env".
     background = background && std::ranges::none_of(words, [](const ShellWord& word) {
                    return word.text.starts_with("CUDA_VISIBLE_DEVICES=");
                  });
